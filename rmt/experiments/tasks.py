@@ -69,7 +69,9 @@ def blocks(draws: int, size: int) -> Iterator[tuple[int, int]]:
         yield first, min(size, draws - first)
 
 
-def plan(experiment: Experiment, settings: list[Any], *, draws: int, seed: int, dtype: str, spectrum: str) -> list[Task]:
+def plan(
+    experiment: Experiment, settings: list[Any], *, draws: int, seed: int, dtype: str, spectrum: str
+) -> list[Task]:
     """The tasks of a sweep, in order of setting and draw."""
     return [
         Task(experiment.module, experiment.name, experiment.version, setting, seed, dtype, spectrum, first, count)

@@ -1,0 +1,201 @@
+"""The command line: list the experiments, or run one of them."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import pkgutil
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rmt.experiments import flags
+from rmt.experiments.experiment import Experiment, load
+from rmt.experiments.run import Interrupted, Plan, execute, prepare
+from rmt.experiments.setting import as_record
+
+DONE, AGAINST_THEORY, USAGE, PARTIAL, INTERRUPTED = 0, 1, 2, 3, 130
+PACKAGE = "simulations"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """`rmt` and `python -m simulations`: no argument lists the experiments; returns the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or arguments[0] in ("-h", "--help"):
+        return _list()
+    name, *rest = arguments
+    if name == "doctor":
+        from rmt.doctor import main as doctor
+
+        return doctor(rest)
+    try:
+        experiment = load(name if name.endswith(".py") else _module(name))
+    except ValueError as reason:
+        return _refuse("rmt", str(reason))
+    return run_experiment(experiment, rest, command=f"python -m {PACKAGE} {shlex.quote(name)}")
+
+
+def run_experiment(experiment: Experiment, argv: Sequence[str] | None = None, *, command: str | None = None) -> int:
+    """The command line of one experiment; returns the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    command = command or f"python -m {PACKAGE}.{experiment.name}"
+    try:
+        parsed = flags.parser(experiment).parse_args(arguments)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    try:
+        _check_files(parsed)
+        planned = prepare(experiment, flags.request(experiment, parsed))
+        if parsed.dry_run:
+            return _dry_run(planned, parsed.format)
+        results = execute(planned)
+    except Interrupted as stopped:
+        _show(stopped.results, parsed.format)
+        print(f"interrupted; resume with: {command} {shlex.join(arguments)}".rstrip(), file=sys.stderr)
+        return INTERRUPTED
+    except KeyboardInterrupt:
+        print(f"interrupted; resume with: {command} {shlex.join(arguments)}".rstrip(), file=sys.stderr)
+        return INTERRUPTED
+    except ValueError as reason:
+        return _refuse(experiment.name, str(reason))
+    try:
+        _show(results, parsed.format)
+        if parsed.export:
+            _export(results, Path(parsed.export))
+        if experiment.figure and not parsed.no_figure and results.samples:
+            _draw(results, Path(parsed.figure), f"{command} {shlex.join(arguments)}".strip())
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if results.missing and not results.failures:
+        print(f"{results.missing} blocks belong to other shards and are not stored yet", file=sys.stderr)
+    if results.failures:
+        print(f"{len(results.failures)} blocks failed; the same command tries them again", file=sys.stderr)
+        return PARTIAL
+    return AGAINST_THEORY if parsed.check and _against(results) else DONE
+
+
+def _list() -> int:
+    print("usage: python -m simulations EXPERIMENT [flags]   (or: rmt EXPERIMENT [flags]; rmt doctor)\n")
+    for name in experiments():
+        experiment = load(f"{PACKAGE}.{name}")
+        print(f"  {name:22} {experiment.doc.splitlines()[0]}")
+    print("\nEXPERIMENT may also be a Python file of one's own that ends in EXPERIMENT = Experiment(...).")
+    return DONE
+
+
+def experiments() -> list[str]:
+    """The experiments that ship: the modules of the package `simulations`."""
+    _reach_checkout()
+    found = importlib.util.find_spec(PACKAGE)
+    folders = list(found.submodule_search_locations or []) if found else []
+    return sorted(m.name for m in pkgutil.iter_modules(folders) if not m.name.startswith("_"))
+
+
+def _module(name: str) -> str:
+    known = experiments()
+    if name in known:
+        return f"{PACKAGE}.{name}"
+    if "." in name:
+        return name
+    raise ValueError(f"{name}: no such experiment; there are {', '.join(known)}")
+
+
+def _reach_checkout() -> None:
+    """A module named on the command line may lie in the working folder, as with `python -m`."""
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+
+
+def _check_files(parsed: Any) -> None:
+    """Refuse unusable output files before any work is done."""
+    if parsed.export and Path(parsed.export).suffix not in (".csv", ".parquet", ".npz"):
+        raise ValueError(f"--export {parsed.export}: must end in .csv, .parquet or .npz")
+    if parsed.export and Path(parsed.export).suffix == ".parquet" and importlib.util.find_spec("pyarrow") is None:
+        raise ValueError("--export: .parquet needs pyarrow; pip install 'rmt-attention[report]', or choose .csv")
+    wanted = [("--export", parsed.export), ("--figure", None if parsed.no_figure else parsed.figure)]
+    for flag, path in wanted:
+        if path:
+            try:
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+            except OSError as reason:
+                raise ValueError(f"{flag} {path}: its folder cannot be made ({reason.strerror})") from reason
+    if not parsed.no_figure and Path(parsed.figure).suffix not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"--figure {parsed.figure}: must end in .png, .svg or .pdf")
+
+
+def _dry_run(planned: Plan, form: str) -> int:
+    from rmt.experiments.store import DamagedBlock, Store
+    from rmt.experiments.table import print_plan
+
+    store = Store(planned.request.out)
+
+    def missing(task: Any) -> bool:
+        try:
+            return store.read(task) is None
+        except DamagedBlock:
+            return True
+
+    absent = [task for task in planned.tasks if missing(task)]
+    if form == "table":
+        print_plan(planned, len(absent))
+        return DONE
+    tasks = [{"key": task.key, "stored": task not in absent, **task.record()} for task in planned.tasks]
+    document = {
+        "experiment": planned.experiment.name,
+        "version": planned.experiment.version,
+        "seed": planned.request.seed,
+        "device": planned.bench.backend.name,
+        "settings": [as_record(setting) for setting in planned.settings],
+        "tasks": tasks,
+        "memory_bytes": planned.memory(),
+        "seconds": planned.seconds(absent) / planned.workers,
+    }
+    _print_json(document)
+    return DONE
+
+
+def _show(results: Any, form: str) -> None:
+    if form == "json":
+        _print_json(results.document())
+    else:
+        from rmt.experiments.table import print_results
+
+        print_results(results)
+    sys.stdout.flush()
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    print(json.dumps(document, indent=1, allow_nan=False))
+
+
+def _export(results: Any, path: Path) -> None:
+    write = {".csv": results.to_csv, ".parquet": results.to_parquet, ".npz": results.to_npz}
+    write[path.suffix](path)
+    print(f"wrote {path}", file=sys.stderr)
+
+
+def _draw(results: Any, path: Path, command: str) -> None:
+    from rmt.figures import save
+
+    recipe = {"command": command, "seed": results.seed, **results.provenance}
+    for written in save(results.experiment.figure(results), path, recipe=recipe):
+        print(f"wrote {written}", file=sys.stderr)
+
+
+def _against(results: Any) -> bool:
+    """Whether a row is contradicted, or a claim is decided against its expectation."""
+    if any(row["verdict"] == "contradicted" for row in results.rows):
+        return True
+    decided = ("supported", "contradicted")
+    return any(
+        claim["expected"] in decided and claim["verdict"] in decided and claim["verdict"] != claim["expected"]
+        for claim in results.claims
+    )
+
+
+def _refuse(name: str, reason: str) -> int:
+    print(f"{name}: error: {' '.join(reason.split())}", file=sys.stderr)
+    return USAGE

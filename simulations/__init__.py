@@ -1,0 +1,1 @@
+"""Simulations: one module per scientific question; the folder is the registry."""
