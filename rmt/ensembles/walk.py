@@ -1,0 +1,54 @@
+"""Walk over the rows of a matrix in fixed strips, on several threads, combining results in order."""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from typing import TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+Result = TypeVar("Result")
+
+STRIP = 256
+"""Rows per strip. Sums are closed at the end of each strip, so the strips, not the workers, decide the bits."""
+
+
+def strips(n: int) -> list[tuple[int, int]]:
+    """Row ranges (start, stop) that cover 0 ... n - 1; they depend on n alone."""
+    return [(start, min(start + STRIP, n)) for start in range(0, n, STRIP)]
+
+
+def tiles(start: int, stop: int, rows: int) -> list[tuple[int, int]]:
+    """A strip cut into tiles of at most `rows` rows."""
+    return [(at, min(at + rows, stop)) for at in range(start, stop, rows)]
+
+
+def in_order(
+    function: Callable[[tuple[int, int]], Result], ranges: list[tuple[int, int]], workers: int
+) -> Iterator[Result]:
+    """Results of `function` in the order of `ranges`; at most two per worker are in flight."""
+    if workers <= 1 or len(ranges) <= 1:
+        yield from map(function, ranges)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        flying: deque[Future[Result]] = deque()
+        for at in ranges:
+            if len(flying) == 2 * workers:
+                yield flying.popleft().result()
+            flying.append(pool.submit(function, at))
+        while flying:
+            yield flying.popleft().result()
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """While entered, each BLAS call uses one thread: the workers share the cores, and bits cannot depend on their number."""
+    return _blas().limit(limits=1, user_api="blas")
+
+
+@functools.cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
