@@ -58,7 +58,7 @@ class KeyQueryAttention:
         workers: int = 1,
         memory_budget: int | None = None,
     ) -> AttentionMatrix:
-        """Draw number `draw` of the ensemble. `float64` uses the same Q and K with everything after in double precision."""
+        """Draw number `draw` of the ensemble. `float64` uses the same Q and K, in double precision from there on."""
         queries, keys = self.queries_and_keys(stream, draw, backend=backend)
         source = key_query_rows(queries, keys, self.beta / self.head_dim**0.5, self.mask, check_dtype(dtype), backend)
         return attention_matrix(source, workers=workers, memory_budget=memory_budget)

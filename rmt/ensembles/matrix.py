@@ -72,7 +72,7 @@ class AttentionMatrix:
         return self.source.backend
 
     def blocks(self) -> Iterator[tuple[int, int, Array]]:
-        """Yield (start, stop, rows) with rows (stop - start, n), from the first row to the last. Do not write to them."""
+        """Yield (start, stop, rows), rows (stop - start, n), from the first to the last. Do not write to them."""
         for first, last in strips(self.n):
             for start, stop in tiles(first, last, self.source.tile):
                 yield start, stop, self._rows(start, stop)
@@ -147,8 +147,8 @@ def attention_matrix(source: RowSource, *, workers: int = 1, memory_budget: int 
     working = source.nbytes + max(1, workers) * (min(source.tile, n) * dtype.itemsize + 3 * 8) * n
     if budget < working:
         raise ValueError(
-            f"memory budget of {budget} bytes is too small: n = {n} needs {working} bytes even with its rows made again "
-            "at each use; raise the budget, or lower n or the number of workers"
+            f"memory budget of {budget} bytes is too small: n = {n} needs {working} bytes even if its rows are made "
+            "again at each use; raise the budget, or lower n or the number of workers"
         )
     held = xp.empty((n, n), dtype=dtype) if n * n * dtype.itemsize + working <= budget else None
 

@@ -45,7 +45,7 @@ def in_order(
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
-    """While entered, each BLAS call uses one thread: the workers share the cores, and bits cannot depend on their number."""
+    """While entered, a BLAS call uses one thread: the workers share the cores, and their number changes no bit."""
     return _blas().limit(limits=1, user_api="blas")
 
 

@@ -1,13 +1,14 @@
 """Numba kernels. Drawn numbers equal those of `reference` bit for bit, on any CPU, for any tiling and thread count.
 
-Each row is made in padded groups of 64 columns. Lane b of 16 and word w of 4 address column 64 g + 16 w + b, so that the
-four results of a Philox block land in four contiguous stores and LLVM turns the lane loop into vector code. Only + - *
-sqrt, integer operations and the polynomials below are used; nothing is contracted or reordered.
+Each row is made in padded groups of 64 columns. Lane b of 16 and word w of 4 address column 64 g + 16 w + b, so that
+the four results of a Philox block land in four contiguous stores and LLVM turns the lane loop into vector code. Only
++ - * sqrt, integer operations and the polynomials below are used; nothing is contracted or reordered.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -41,25 +42,27 @@ def _philox(c0, c1, c2, c3, k0, k1):
     return u4(a & LOW), u4(b & LOW), u4(c & LOW), u4(d & LOW)
 
 
+instruction: Any = intrinsic  # its published type does not describe how compiled code calls it
+
 # Elementary functions (polynomials of Cephes, single precision; Taylor to 14th order for the double exponential).
 
 
-@intrinsic
+@instruction
 def _bits(_context, _x):
     return types.int32(types.float32), lambda _c, builder, _s, args: builder.bitcast(args[0], ir.IntType(32))
 
 
-@intrinsic
+@instruction
 def _real(_context, _x):
     return types.float32(types.int32), lambda _c, builder, _s, args: builder.bitcast(args[0], ir.FloatType())
 
 
-@intrinsic
+@instruction
 def _bits64(_context, _x):
     return types.int64(types.float64), lambda _c, builder, _s, args: builder.bitcast(args[0], ir.IntType(64))
 
 
-@intrinsic
+@instruction
 def _real64(_context, _x):
     return types.float64(types.int64), lambda _c, builder, _s, args: builder.bitcast(args[0], ir.DoubleType())
 
@@ -214,31 +217,31 @@ def _philox_blocks(out, c0, c1, c2, c3, k0, k1):
 
 
 @compiled(fastmath={"nnan", "nsz"})  # a maximum is exact; these two flags only let it be vector code
-def _maximum(l):
-    largest = l[0]
-    for j in range(l.size):
-        largest = max(largest, l[j])
+def _maximum(x):
+    largest = x[0]
+    for j in range(x.size):
+        largest = max(largest, x[j])
     return largest
 
 
 @inlined
-def _exponentiate(l, w, active, bound):
-    """w = e^(l - shift) on the active columns, 0 on the padding; l becomes l - shift."""
+def _exponentiate(x, w, active, bound):
+    """w = e^(x - shift) on the active columns, 0 on the padding; x becomes x - shift."""
     if bound > SAFE_LOGIT:
-        shift = _maximum(l[:active])
+        shift = _maximum(x[:active])
         for j in range(active):
-            l[j] = l[j] - shift
-    for j in range(active, l.size):
-        l[j] = l[0] - l[0]
-    for j in range(l.size):
-        w[j] = _exp(l[j])
-    for j in range(active, l.size):
+            x[j] = x[j] - shift
+    for j in range(active, x.size):
+        x[j] = x[0] - x[0]
+    for j in range(x.size):
+        w[j] = _exp(x[j])
+    for j in range(active, x.size):
         w[j] = w[j] - w[j]
 
 
 @inlined
-def _row_sums(l, w, lanes, sums):
-    """Sum w, w l and w^2: four columns in the working precision, then float64 in 16 lanes, in a fixed order."""
+def _row_sums(x, w, lanes, sums):
+    """Sum w, w x and w^2: four columns in the working precision, then float64 in 16 lanes, in a fixed order."""
     for b in range(16):
         lanes[0, b] = 0.0
         lanes[1, b] = 0.0
@@ -247,9 +250,9 @@ def _row_sums(l, w, lanes, sums):
         for b in range(16):
             j = 64 * g + b
             w0, w1, w2, w3 = w[j], w[j + 16], w[j + 32], w[j + 48]
-            l0, l1, l2, l3 = l[j], l[j + 16], l[j + 32], l[j + 48]
+            x0, x1, x2, x3 = x[j], x[j + 16], x[j + 32], x[j + 48]
             lanes[0, b] += f8((w0 + w1) + (w2 + w3))
-            lanes[1, b] += f8((w0 * l0 + w1 * l1) + (w2 * l2 + w3 * l3))
+            lanes[1, b] += f8((w0 * x0 + w1 * x1) + (w2 * x2 + w3 * x3))
             lanes[2, b] += f8((w0 * w0 + w1 * w1) + (w2 * w2 + w3 * w3))
     for k in range(3):
         total = 0.0
@@ -278,82 +281,84 @@ def _padded(active):
 def _markov_rows(out, start, beta, law, causal, k0, k1, c2, c3, sums, column_sums):
     rows, n = out.shape
     z_row = np.zeros(_padded(n), f4)
-    l_row = np.zeros(_padded(n), out.dtype)
+    x_row = np.zeros(_padded(n), out.dtype)
     w_row = np.zeros(_padded(n), out.dtype)
     lanes = np.zeros((3, 16))
     scale = out.dtype.type(beta)
     for i in range(rows):
         active = min(start + i + 1, n) if causal else n
-        z, l, w = z_row[: _padded(active)], l_row[: _padded(active)], w_row[: _padded(active)]
+        z, x, w = z_row[: _padded(active)], x_row[: _padded(active)], w_row[: _padded(active)]
         _fill_row(z, u4(start + i), law, k0, k1, c2, c3)
         if law == 0:
             for j in range(z.size):
-                l[j] = scale * out.dtype.type(z[j])
-            _exponentiate(l, w, active, abs(beta) * LARGEST_NORMAL)
+                x[j] = scale * out.dtype.type(z[j])
+            _exponentiate(x, w, active, abs(beta) * LARGEST_NORMAL)
         else:
             for j in range(z.size):
-                l[j] = out.dtype.type(_log(z[j]))
+                x[j] = out.dtype.type(_log(z[j]))
             for j in range(active):
                 w[j] = out.dtype.type(z[j])
             for j in range(active, z.size):
                 w[j] = out.dtype.type(0)
-        _row_sums(l, w, lanes, sums[i])
+        _row_sums(x, w, lanes, sums[i])
         _normalise(out[i], w, active, out.dtype.type(1.0 / sums[i, 0]), column_sums)
 
 
 @compiled
 def _softmax_rows(rows, start, bounds, causal, sums, column_sums):
     r, n = rows.shape
-    l_row = np.zeros(_padded(n), rows.dtype)
+    x_row = np.zeros(_padded(n), rows.dtype)
     w_row = np.zeros(_padded(n), rows.dtype)
     lanes = np.zeros((3, 16))
     for i in range(r):
         active = min(start + i + 1, n) if causal else n
-        l, w = l_row[: _padded(active)], w_row[: _padded(active)]
+        x, w = x_row[: _padded(active)], w_row[: _padded(active)]
         for j in range(active):
-            l[j] = rows[i, j]
-        _exponentiate(l, w, active, bounds[i])
-        _row_sums(l, w, lanes, sums[i])
+            x[j] = rows[i, j]
+        _exponentiate(x, w, active, bounds[i])
+        _row_sums(x, w, lanes, sums[i])
         _normalise(rows[i], w, active, rows.dtype.type(1.0 / sums[i, 0]), column_sums)
 
 
 # The product with A^T A, one read of A. Measured, not drawn: here the compiler may reorder sums and contract.
 
+REORDERED = {"reassoc", "contract", "nsz"}
 CHUNK = 2048
 
 
-@compiled(fastmath={"reassoc", "contract", "nsz"})
+@inlined(fastmath=REORDERED)
+def _short_dot(a, v):
+    total = a.dtype.type(0)
+    for j in range(a.size):
+        total += a[j] * v[j]
+    return total
+
+
+@inlined(fastmath=REORDERED)
+def _dot(a, v):
+    """a . v in the working precision over 2048 entries at a time, float64 beyond: float32 alone would lose digits."""
+    total = 0.0
+    for at in range(0, a.size, CHUNK):
+        total += f8(_short_dot(a[at : at + CHUNK], v[at : at + CHUNK]))
+    return a.dtype.type(total)
+
+
+@compiled(fastmath=REORDERED)
 def _gram_rows(rows, vectors, products):
     r, n = rows.shape
-    nil = rows.dtype.type(0)
+    whole = r - r % 4
     for c in range(vectors.shape[0]):
         v, z = vectors[c], products[c]
-        for i in range(0, r - 3, 4):
+        for i in range(0, whole, 4):  # four rows stay in the first cache between the two uses
             a0, a1, a2, a3 = rows[i], rows[i + 1], rows[i + 2], rows[i + 3]
-            y0, y1, y2, y3 = 0.0, 0.0, 0.0, 0.0
-            for at in range(0, n, CHUNK):  # a dot product over n columns in float32 alone would lose digits
-                s0, s1, s2, s3 = nil, nil, nil, nil
-                for j in range(at, min(at + CHUNK, n)):
-                    s0 += a0[j] * v[j]
-                    s1 += a1[j] * v[j]
-                    s2 += a2[j] * v[j]
-                    s3 += a3[j] * v[j]
-                y0, y1, y2, y3 = y0 + f8(s0), y1 + f8(s1), y2 + f8(s2), y3 + f8(s3)
-            t0, t1 = rows.dtype.type(y0), rows.dtype.type(y1)
-            t2, t3 = rows.dtype.type(y2), rows.dtype.type(y3)
+            y0, y1, y2, y3 = _dot(a0, v), _dot(a1, v), _dot(a2, v), _dot(a3, v)
             for j in range(n):
-                z[j] += f8((t0 * a0[j] + t1 * a1[j]) + (t2 * a2[j] + t3 * a3[j]))
-        for i in range(r - r % 4, r):
+                z[j] += f8((y0 * a0[j] + y1 * a1[j]) + (y2 * a2[j] + y3 * a3[j]))
+        for i in range(whole, r):
             a = rows[i]
-            y = 0.0
-            for at in range(0, n, CHUNK):
-                s = nil
-                for j in range(at, min(at + CHUNK, n)):
-                    s += a[j] * v[j]
-                y += f8(s)
-            t = rows.dtype.type(y)
+            y = _dot(a, v)
             for j in range(n):
-                z[j] += f8(t * a[j])
+                z[j] += f8(y * a[j])
 
 
 # The public names, shared with `reference` and `gpu`.
@@ -388,7 +393,10 @@ def markov_rows(
     causal: bool = False,
     column_sums: Array | None = None,
 ) -> RowSums:
-    """Fill `out` (r, n) with rows start ... start + r - 1 of the row-normalised iid weights; add to `column_sums` (n,)."""
+    """Fill `out` (r, n) with rows start ... start + r - 1 of the row-normalised iid weights.
+
+    Adds the column sums of these rows to `column_sums` (n,) float64.
+    """
     sums = np.empty((out.shape[0], 3))
     where = NOTHING if column_sums is None else column_sums
     _markov_rows(out, start, float(beta), LAWS.index(law), causal, *_words(words), sums, where)
@@ -405,7 +413,7 @@ def softmax_rows(
 
 
 def gram_rows(rows: Array, vectors: Array, products: Array) -> None:
-    """Add rows^T (rows v) to `products` (b, n) float64, for each of the `vectors` (b, n) in the dtype of the rows (r, n)."""
+    """Add rows^T (rows v) to `products` (b, n) float64, for each v of `vectors` (b, n); rows (r, n), in their dtype."""
     _gram_rows(rows, vectors, products)
 
 

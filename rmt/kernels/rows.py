@@ -24,7 +24,7 @@ row's exact maximum is subtracted first."""
 class RowSums:
     """Sums along r rows of unnormalised weights w = exp(l - shift); each (r,) float64.
 
-    `total` = sum w, `weighted` = sum w (l - shift), `squared` = sum w^2. For weights that are not exponentials, l = ln w.
+    `total` = sum w, `weighted` = sum w (l - shift), `squared` = sum w^2. Where w is no exponential, l = ln w.
     """
 
     total: Array
