@@ -107,10 +107,11 @@ class KeyQueryRows:
         return self.queries.nbytes + self.keys.nbytes
 
     def fill(self, start: int, out: Array, column_sums: Array | None = None) -> RowSums:
-        here = slice(start, start + out.shape[0])
-        self.backend.xp.matmul(self.queries[here], self.keys.T, out=out)
+        stop, causal = start + out.shape[0], self.mask == "causal"
+        seen = stop if causal else self.n
+        self.backend.xp.matmul(self.queries[start:stop], self.keys[:seen].T, out=out[:, :seen])
         return kernels_for(self.backend).softmax_rows(
-            out, start, bounds=self.bounds[here], causal=self.mask == "causal", column_sums=column_sums
+            out, start, bounds=self.bounds[start:stop], causal=causal, column_sums=column_sums
         )
 
 

@@ -181,7 +181,7 @@ def attention_matrix(source: RowSource, *, workers: int = 1, memory_budget: int 
 
 def tile_rows(n: int, backend: Backend, entries: int) -> int:
     """Rows per tile: about `entries` entries, a power of two from 8 to 256; a function of n alone on one backend."""
-    entries = entries if backend == CPU else 2**26
+    entries = entries if backend == CPU else 2**24
     rows = max(1, entries // n)
     return min(STRIP, max(8, 1 << (rows.bit_length() - 1)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import ModuleType
 
 from rmt.arrays import Backend
@@ -9,10 +10,4 @@ from rmt.arrays import Backend
 
 def kernels_for(backend: Backend) -> ModuleType:
     """The kernel module of a backend; imported here, because Numba and CuPy are slow to import."""
-    if backend.name == "cpu":
-        from rmt.kernels import cpu
-
-        return cpu
-    from rmt.kernels import gpu
-
-    return gpu
+    return import_module(f"rmt.kernels.{backend.name}")

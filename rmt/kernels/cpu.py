@@ -262,9 +262,9 @@ def _row_sums(x, w, lanes, sums):
 
 
 @inlined
-def _normalise(out, w, active, scale, column_sums):
+def _normalise(out, w, active, total, column_sums):
     for j in range(active):
-        out[j] = w[j] * scale
+        out[j] = w[j] / total
     for j in range(active, out.size):
         out[j] = w.dtype.type(0)
     if column_sums.size > 0:
@@ -301,7 +301,7 @@ def _markov_rows(out, start, beta, law, causal, k0, k1, c2, c3, sums, column_sum
             for j in range(active, z.size):
                 w[j] = out.dtype.type(0)
         _row_sums(x, w, lanes, sums[i])
-        _normalise(out[i], w, active, out.dtype.type(1.0 / sums[i, 0]), column_sums)
+        _normalise(out[i], w, active, out.dtype.type(sums[i, 0]), column_sums)
 
 
 @compiled
@@ -317,7 +317,7 @@ def _softmax_rows(rows, start, bounds, causal, sums, column_sums):
             x[j] = rows[i, j]
         _exponentiate(x, w, active, bounds[i])
         _row_sums(x, w, lanes, sums[i])
-        _normalise(rows[i], w, active, rows.dtype.type(1.0 / sums[i, 0]), column_sums)
+        _normalise(rows[i], w, active, rows.dtype.type(sums[i, 0]), column_sums)
 
 
 # The product with A^T A, one read of A. Measured, not drawn: here the compiler may reorder sums and contract.

@@ -174,7 +174,8 @@ def softmax_rows(
     xp: Any = np,
 ) -> RowSums:
     """Replace logits (r, n) by their row softmax; see `cpu.softmax_rows`."""
-    active = _active(*logits.shape, start, causal, xp)
+    rows, n = logits.shape
+    active = _active(rows, n, start, causal, xp)
     return _normalise(*_exponentiate(logits, active, bounds, xp), active, logits, column_sums, xp)
 
 
@@ -189,7 +190,8 @@ def _exponentiate(logits: Array, active: Array, bounds: Array, xp: Any) -> tuple
     """l - shift and e^(l - shift); the shift is the row maximum where the bound is beyond the safe range, else 0."""
     zero = logits.dtype.type(0)
     largest = xp.max(xp.where(active, logits, -xp.inf), axis=1).astype(logits.dtype)
-    logits = xp.where(active, logits - xp.where(bounds > SAFE_LOGIT, largest, zero)[:, None], zero)
+    shift = xp.where(bounds > SAFE_LOGIT, largest, zero)[:, None]
+    logits = xp.where(active, xp.where(active, logits, zero) - shift, zero)  # what is masked may hold anything
     return logits, exp(logits, xp=xp)
 
 
@@ -197,7 +199,7 @@ def _normalise(logits: Array, weights: Array, active: Array, out: Array, column_
     zero = out.dtype.type(0)
     logits, weights = xp.where(active, logits, zero), xp.where(active, weights, zero)
     total = _row_sum(weights, xp)
-    out[...] = weights * (1.0 / total).astype(out.dtype)[:, None]
+    out[...] = weights / total.astype(out.dtype)[:, None]
     if column_sums is not None:
         for row in out:
             column_sums += row
