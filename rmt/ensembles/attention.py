@@ -78,15 +78,10 @@ class KeyQueryAttention:
 
 @dataclass(frozen=True)
 class KeyQueryRows:
-    """Rows softmax(q_i K^T), logits made again from `queries` (already scaled) and `keys` whenever they are needed.
-
-    `bounds` (n,) float64 = |q_i| max_j |k_j| bounds the logits of row i, so the row maximum is looked for only where
-    e^bound would leave the range of float32.
-    """
+    """Rows softmax(q_i K^T), logits made again from `queries` (already scaled) and `keys` whenever they are needed."""
 
     queries: Array
     keys: Array
-    bounds: Array
     mask: str
     backend: Backend
 
@@ -110,9 +105,7 @@ class KeyQueryRows:
         stop, causal = start + out.shape[0], self.mask == "causal"
         seen = stop if causal else self.n
         self.backend.xp.matmul(self.queries[start:stop], self.keys[:seen].T, out=out[:, :seen])
-        return kernels_for(self.backend).softmax_rows(
-            out, start, bounds=self.bounds[start:stop], causal=causal, column_sums=column_sums
-        )
+        return kernels_for(self.backend).softmax_rows(out, start, causal=causal, column_sums=column_sums)
 
 
 def key_query_rows(
@@ -121,6 +114,4 @@ def key_query_rows(
     """The rows of softmax(scale Q K^T) for any Q, K (n, head_dim) on the backend."""
     xp = backend.xp
     queries = xp.asarray(queries, dtype=dtype) * dtype.type(scale)
-    keys = xp.ascontiguousarray(xp.asarray(keys, dtype=dtype))
-    lengths, longest = (xp.sqrt(xp.sum(xp.square(x.astype(np.float64)), axis=1)) for x in (queries, keys))
-    return KeyQueryRows(queries, keys, lengths * float(xp.max(longest)), mask, backend)
+    return KeyQueryRows(queries, xp.ascontiguousarray(xp.asarray(keys, dtype=dtype)), mask, backend)

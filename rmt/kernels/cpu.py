@@ -204,7 +204,8 @@ def _variates(out, start, law, k0, k1, c2, c3):
     z = np.empty((columns + 63) // 64 * 64, f4)
     for i in range(rows):
         _fill_row(z, u4(start + i), law, k0, k1, c2, c3)
-        out[i] = z[:columns]
+        for j in range(columns):
+            out[i, j] = z[j]
 
 
 @compiled
@@ -216,27 +217,31 @@ def _philox_blocks(out, c0, c1, c2, c3, k0, k1):
 # From logits to rows of a stochastic matrix.
 
 
-@compiled(fastmath={"nnan", "nsz"})  # a maximum is exact; these two flags only let it be vector code
-def _maximum(x):
-    largest = x[0]
-    for j in range(x.size):
-        largest = max(largest, x[j])
+@inlined
+def _maximum(x, scratch):
+    """The largest entry of a padded row, in 64 lanes: one running maximum would be scalar code (it must mind NaN)."""
+    for b in range(64):
+        scratch[b] = x[b]
+    for g in range(1, x.size // 64):
+        for b in range(64):
+            scratch[b] = x[64 * g + b] if x[64 * g + b] > scratch[b] else scratch[b]
+    largest = scratch[0]
+    for b in range(64):
+        largest = scratch[b] if scratch[b] > largest else largest
     return largest
 
 
 @inlined
-def _exponentiate(x, w, active, bound):
-    """w = e^(x - shift) on the active columns, 0 on the padding; x becomes x - shift."""
-    if bound > SAFE_LOGIT:
-        shift = _maximum(x[:active])
-        for j in range(active):
-            x[j] = x[j] - shift
+def _exponentiate(x, w, active, shifted):
+    """w = e^(x - shift) on the active columns, 0 on the padding; x becomes x - shift, the shift its maximum or 0."""
     for j in range(active, x.size):
-        x[j] = x[0] - x[0]
+        x[j] = x[0]
+    shift = _maximum(x, w) if shifted else x.dtype.type(0)
     for j in range(x.size):
+        x[j] = x[j] - shift
         w[j] = _exp(x[j])
     for j in range(active, x.size):
-        w[j] = w[j] - w[j]
+        w[j] = w.dtype.type(0)
 
 
 @inlined
@@ -262,14 +267,26 @@ def _row_sums(x, w, lanes, sums):
 
 
 @inlined
-def _normalise(out, w, active, total, column_sums):
+def _normalise(out, w, active, total):
     for j in range(active):
         out[j] = w[j] / total
     for j in range(active, out.size):
         out[j] = w.dtype.type(0)
-    if column_sums.size > 0:
-        for j in range(active):
-            column_sums[j] += f8(out[j])
+
+
+@inlined
+def _add_columns(out, done, column_sums):
+    """Add the rows of out[:done] that are not added yet: four at a time, still in cache, each in its turn."""
+    if column_sums.size == 0:
+        return
+    if done % 4 == 0:
+        a0, a1, a2, a3 = out[done - 4], out[done - 3], out[done - 2], out[done - 1]
+        for j in range(column_sums.size):
+            column_sums[j] = (((column_sums[j] + f8(a0[j])) + f8(a1[j])) + f8(a2[j])) + f8(a3[j])
+    elif done == out.shape[0]:
+        for i in range(done - done % 4, done):
+            for j in range(column_sums.size):
+                column_sums[j] += f8(out[i, j])
 
 
 @inlined
@@ -292,7 +309,7 @@ def _markov_rows(out, start, beta, law, causal, k0, k1, c2, c3, sums, column_sum
         if law == 0:
             for j in range(z.size):
                 x[j] = scale * out.dtype.type(z[j])
-            _exponentiate(x, w, active, abs(beta) * LARGEST_NORMAL)
+            _exponentiate(x, w, active, beta * LARGEST_NORMAL > SAFE_LOGIT)
         else:
             for j in range(z.size):
                 x[j] = out.dtype.type(_log(z[j]))
@@ -301,11 +318,12 @@ def _markov_rows(out, start, beta, law, causal, k0, k1, c2, c3, sums, column_sum
             for j in range(active, z.size):
                 w[j] = out.dtype.type(0)
         _row_sums(x, w, lanes, sums[i])
-        _normalise(out[i], w, active, out.dtype.type(sums[i, 0]), column_sums)
+        _normalise(out[i], w, active, out.dtype.type(sums[i, 0]))
+        _add_columns(out, i + 1, column_sums)
 
 
 @compiled
-def _softmax_rows(rows, start, bounds, causal, sums, column_sums):
+def _softmax_rows(rows, start, causal, sums, column_sums):
     r, n = rows.shape
     x_row = np.zeros(_padded(n), rows.dtype)
     w_row = np.zeros(_padded(n), rows.dtype)
@@ -315,9 +333,10 @@ def _softmax_rows(rows, start, bounds, causal, sums, column_sums):
         x, w = x_row[: _padded(active)], w_row[: _padded(active)]
         for j in range(active):
             x[j] = rows[i, j]
-        _exponentiate(x, w, active, bounds[i])
+        _exponentiate(x, w, active, True)
         _row_sums(x, w, lanes, sums[i])
-        _normalise(rows[i], w, active, rows.dtype.type(sums[i, 0]), column_sums)
+        _normalise(rows[i], w, active, rows.dtype.type(sums[i, 0]))
+        _add_columns(rows, i + 1, column_sums)
 
 
 # The product with A^T A, one read of A. Measured, not drawn: here the compiler may reorder sums and contract.
@@ -403,12 +422,10 @@ def markov_rows(
     return RowSums(sums[:, 0], sums[:, 1], sums[:, 2])
 
 
-def softmax_rows(
-    logits: Array, start: int, *, bounds: Array, causal: bool = False, column_sums: Array | None = None
-) -> RowSums:
-    """Replace logits (r, n) by their row softmax. `bounds` (r,) float64: an upper bound of |logit| in each row."""
+def softmax_rows(logits: Array, start: int, *, causal: bool = False, column_sums: Array | None = None) -> RowSums:
+    """Replace logits (r, n), rows start ... start + r - 1, by their row softmax; add to `column_sums` (n,) float64."""
     sums = np.empty((logits.shape[0], 3))
-    _softmax_rows(logits, start, bounds, causal, sums, NOTHING if column_sums is None else column_sums)
+    _softmax_rows(logits, start, causal, sums, NOTHING if column_sums is None else column_sums)
     return RowSums(sums[:, 0], sums[:, 1], sums[:, 2])
 
 

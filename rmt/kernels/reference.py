@@ -157,8 +157,8 @@ def markov_rows(
     z = variates(words, start, start + rows, n, law=law, xp=xp)
     active = _active(rows, n, start, causal, xp)
     if law == "lognormal":
-        bounds = xp.full(rows, abs(beta) * LARGEST_NORMAL)
-        logits, weights = _exponentiate(out.dtype.type(beta) * z.astype(out.dtype), active, bounds, xp)
+        shifted = beta * LARGEST_NORMAL > SAFE_LOGIT
+        logits, weights = _exponentiate(out.dtype.type(beta) * z.astype(out.dtype), active, shifted, xp)
     else:
         logits, weights = log(z).astype(out.dtype), z.astype(out.dtype)
     return _normalise(logits, weights, active, out, column_sums, xp)
@@ -168,7 +168,6 @@ def softmax_rows(
     logits: Array,
     start: int,
     *,
-    bounds: Array,
     causal: bool = False,
     column_sums: Array | None = None,
     xp: Any = np,
@@ -176,7 +175,7 @@ def softmax_rows(
     """Replace logits (r, n) by their row softmax; see `cpu.softmax_rows`."""
     rows, n = logits.shape
     active = _active(rows, n, start, causal, xp)
-    return _normalise(*_exponentiate(logits, active, bounds, xp), active, logits, column_sums, xp)
+    return _normalise(*_exponentiate(logits, active, True, xp), active, logits, column_sums, xp)
 
 
 def _active(rows: int, n: int, start: int, causal: bool, xp: Any) -> Array:
@@ -186,12 +185,12 @@ def _active(rows: int, n: int, start: int, causal: bool, xp: Any) -> Array:
     return xp.ones((rows, n), dtype=bool)
 
 
-def _exponentiate(logits: Array, active: Array, bounds: Array, xp: Any) -> tuple[Array, Array]:
-    """l - shift and e^(l - shift); the shift is the row maximum where the bound is beyond the safe range, else 0."""
-    zero = logits.dtype.type(0)
-    largest = xp.max(xp.where(active, logits, -xp.inf), axis=1).astype(logits.dtype)
-    shift = xp.where(bounds > SAFE_LOGIT, largest, zero)[:, None]
-    logits = xp.where(active, xp.where(active, logits, zero) - shift, zero)  # what is masked may hold anything
+def _exponentiate(logits: Array, active: Array, shifted: bool, xp: Any) -> tuple[Array, Array]:
+    """l - shift and e^(l - shift), where the shift is the row maximum or 0. What is masked may hold anything."""
+    logits = xp.where(active, logits, logits.dtype.type(-xp.inf))
+    if shifted:
+        logits = logits - xp.max(logits, axis=1)[:, None]
+    logits = xp.where(active, logits, logits.dtype.type(0))
     return logits, exp(logits, xp=xp)
 
 

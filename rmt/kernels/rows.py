@@ -16,8 +16,8 @@ LARGEST_NORMAL = 7.54
 """No drawn normal is larger: the radius uniform is at least 2^-41, and sqrt(2 * 41 ln 2) = 7.539."""
 
 SAFE_LOGIT = 40.0
-"""Logits within this bound are exponentiated as they are: e^40 and its square are far inside float32. Beyond it the
-row's exact maximum is subtracted first."""
+"""iid logits within this bound, beta * 7.54, are exponentiated as they are: e^40 and its square are far inside float32.
+Beyond it, and for all other logits, the row's exact maximum is subtracted first."""
 
 
 @dataclass(frozen=True)
