@@ -16,7 +16,7 @@ def gpu_unavailable() -> str | None:
     """Say why CuPy cannot compute here, in one line, or None if it can."""
     try:
         import cupy
-    except ImportError:
+    except ModuleNotFoundError:
         return "CuPy is not installed (pip install 'rmt-attention[cuda12]' or [cuda13])"
     except Exception as error:  # a broken CUDA installation can raise anything while it loads
         return f"CuPy does not load: {_first_line(error)}"

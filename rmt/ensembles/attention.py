@@ -76,7 +76,7 @@ class KeyQueryAttention:
         return sampled(self, stream, batch, backend=backend, dtype=dtype, workers=workers)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class KeyQueryRows:
     """Rows softmax(q_i K^T), logits made again from `queries` (already scaled) and `keys` whenever they are needed."""
 

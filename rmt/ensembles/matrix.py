@@ -41,7 +41,7 @@ class RowSource(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AttentionMatrix:
     """An n x n row-stochastic matrix A: rows are queries, columns are keys.
 
@@ -75,7 +75,9 @@ class AttentionMatrix:
         """Yield (start, stop, rows), rows (stop - start, n), from the first to the last. Do not write to them."""
         for first, last in strips(self.n):
             for start, stop in tiles(first, last, self.source.tile):
-                yield start, stop, self._rows(start, stop)
+                with one_blas_thread():
+                    rows = self._rows(start, stop)
+                yield start, stop, rows
 
     def dense(self) -> Array:
         """The whole matrix (n, n), on its backend. Do not write to it."""

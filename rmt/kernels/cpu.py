@@ -3,6 +3,8 @@
 Each row is made in padded groups of 64 columns. Lane b of 16 and word w of 4 address column 64 g + 16 w + b, so that
 the four results of a Philox block land in four contiguous stores and LLVM turns the lane loop into vector code. Only
 + - * sqrt, integer operations and the polynomials below are used; nothing is contracted or reordered.
+
+All of it is one file because Numba renews a cached kernel only when the file of the kernel's own source has changed.
 """
 
 from __future__ import annotations
