@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rmt.experiments import audit
 from rmt.experiments.experiment import Experiment
 from rmt.experiments.setting import as_record
 
@@ -54,11 +53,15 @@ class Results:
     @functools.cached_property
     def rows(self) -> list[dict[str, Any]]:
         """One record per setting, quantity and index: the rows of the JSON document."""
+        from rmt.experiments import audit  # brings SciPy's statistics, which a plain --help can do without
+
         return audit.rows(self.experiment, self.samples)
 
     @functools.cached_property
     def claims(self) -> list[dict[str, Any]]:
         """Rival laws, papers' claims and exponents, judged over the sweep."""
+        from rmt.experiments import audit
+
         return audit.claims(self)
 
     @functools.cached_property
