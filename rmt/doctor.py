@@ -74,9 +74,9 @@ def _usable_cores() -> int | None:
 
 
 def _memory() -> str:
-    from rmt.arrays import CPU, available_memory
+    from rmt.arrays import CPU
 
-    return f"{available_memory(CPU) / 2**30:.1f} GiB free"
+    return f"{CPU.memory() / 2**30:.1f} GiB free"
 
 
 def _blas() -> list[str]:

@@ -105,7 +105,7 @@ def usable_cores() -> int:
 
 def prepare(experiment: Experiment, request: Request) -> Plan:
     """Check a request and lay out its tasks. Raises ValueError, in one line, for what cannot be run."""
-    from rmt.arrays import CPU, GPU, available_memory, gpu_unavailable
+    from rmt.arrays import CPU, GPU, gpu_unavailable
 
     values = {**experiment.sweep, **request.values}
     settings, left_out = sweep(experiment.Setting, values)
@@ -115,7 +115,7 @@ def prepare(experiment: Experiment, request: Request) -> Plan:
     if request.device == "gpu" and reason:
         raise ValueError(f"--device gpu: {reason}; use --device cpu")
     backend = CPU if reason else GPU
-    budget = request.memory_budget or available_memory(backend) // 2
+    budget = request.memory_budget or backend.memory() // 2
     bench = Bench(backend, request.dtype, request.spectrum, workers=1, memory_budget=budget)
     for setting in settings:
         least = experiment.cost(setting, bench).least_memory

@@ -66,16 +66,14 @@ def _by_svd(A: np.ndarray) -> SingularValues:
 
 
 def _by_gram(B: np.ndarray) -> SingularValues | None:
-    """Split the top value off B (overwritten), then take the eigenvalues of the Gram matrix; None if the top is unclear."""
+    """Split the top value off B (overwritten), then solve the Gram matrix; None if the top is unclear."""
     k = B.shape[1]
     top, v, w, residual = _leading(B)
     if not residual <= 1e-6 * top:
         return None
     split = blas.dger(-1.0, v, w, a=B.T, overwrite_a=1)  # (B - w v^T)^T, in Fortran order without a copy
     gram = blas.dsyrk(1.0, split, lower=1)
-    squares = scipy.linalg.eigh(
-        gram, lower=True, eigvals_only=True, driver="evd", overwrite_a=True, check_finite=False
-    )
+    squares = scipy.linalg.eigh(gram, lower=True, eigvals_only=True, driver="evd", overwrite_a=True, check_finite=False)
     rest = np.sqrt(np.maximum(squares[:0:-1], 0.0))  # ascending; the lowest is the null direction v itself
     gap = top**2 - rest[0] ** 2
     if gap <= 0:
@@ -90,9 +88,13 @@ def _by_gram(B: np.ndarray) -> SingularValues | None:
 
 def _root_error(root: np.ndarray, delta: float) -> np.ndarray:
     """Largest |sqrt(t) - root| over t >= 0 with |t - root^2| <= delta."""
-    return root - np.sqrt(np.maximum(root**2 - delta, 0.0)) if delta == 0 else np.maximum(
-        delta / (root + np.sqrt(np.maximum(root**2 - delta, 0.0)) + (root**2 < delta) * np.sqrt(delta)),
-        np.sqrt(root**2 + delta) - root,
+    return (
+        root - np.sqrt(np.maximum(root**2 - delta, 0.0))
+        if delta == 0
+        else np.maximum(
+            delta / (root + np.sqrt(np.maximum(root**2 - delta, 0.0)) + (root**2 < delta) * np.sqrt(delta)),
+            np.sqrt(root**2 + delta) - root,
+        )
     )
 
 

@@ -202,7 +202,12 @@ def _log_polynomials(alpha: np.ndarray, beta: np.ndarray, mu: float) -> float:
         before, now = now, ((mu - alpha[index]) * now - previous * before) / beta[index]
         total += now * now
         if total > 1e200:
-            before, now, total, log_scale = before * 1e-100, now * 1e-100, total * 1e-200, log_scale + 200 * math.log(10)
+            before, now, total, log_scale = (
+                before * 1e-100,
+                now * 1e-100,
+                total * 1e-200,
+                log_scale + 200 * math.log(10),
+            )
     return math.log(total) + log_scale
 
 

@@ -29,7 +29,9 @@ def spectral_gap(values: Array) -> Array:
 def gap_ratio(values: Array) -> Array:
     """s_2/s_1; NaN for a zero matrix."""
     top = top_singular_value(values)
-    return np.divide(second_singular_value(values), top, out=np.full(np.shape(top), math.nan), where=np.asarray(top) > 0)
+    return np.divide(
+        second_singular_value(values), top, out=np.full(np.shape(top), math.nan), where=np.asarray(top) > 0
+    )
 
 
 def attention_stable_rank(frobenius_norm_squared: Array, top: Array) -> Array:
