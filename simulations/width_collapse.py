@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 SQRT_LN2 = math.sqrt(math.log(2.0))  # beta for which the weights have standard deviation equal to their mean
 RANKS = 8  # leading singular values reported one by one when the whole spectrum is there
+ZERO = 1e-7  # a singular value below this is rounding: the ratios of a zero matrix are undefined
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +38,9 @@ class Setting:
     weights: str | None = choice("lognormal", "law of the iid weights", ("lognormal",))
     head_dim: int | None = integer(64, "width d_k of queries and keys")
     mask: str = choice("none", "which keys a query sees", ("none",))
-    tokens: str = choice("independent", "value tokens: Gaussian, or with orthonormal rows", ("independent", "orthonormal"))
+    tokens: str = choice(
+        "independent", "value tokens: Gaussian, or with orthonormal rows", ("independent", "orthonormal")
+    )
     width: int | None = integer(None, "token width d (the smaller of n and 1024)")
     value_width: int | None = integer(None, "columns of the value weights (the token width)")
     variant: str = choice("plain", "how the layer is altered", ("plain", "outlier_removed"))
@@ -70,7 +73,9 @@ def _ensemble(setting: Setting) -> Any:
     from rmt.ensembles.markov import MarkovAttention
 
     if setting.model == "iid":
-        return MarkovAttention(n=setting.n, beta=setting.beta, weights=setting.weights or "lognormal", mask=setting.mask)
+        return MarkovAttention(
+            n=setting.n, beta=setting.beta, weights=setting.weights or "lognormal", mask=setting.mask
+        )
     return KeyQueryAttention(n=setting.n, head_dim=setting.head_dim or 64, beta=setting.beta, mask=setting.mask)
 
 
@@ -96,3 +101,172 @@ def _one_draw(setting: Setting, draw: int, stream: Any, bench: Bench) -> dict[st
         workers=bench.workers,
     )
     return {**record, **token_observables(altered.tokens(matrix.apply(tokens), tokens))}
+
+
+def _spectrum(setting: Setting, matrix: Any, altered: Any, stream: Any, draw: int, bench: Bench) -> dict[str, Any]:
+    """Singular values of the altered matrix, from the whole spectrum or by Lanczos, and what follows from them."""
+    import numpy as np
+
+    from rmt.kernels import kernels_for
+    from rmt.linalg.full_spectrum import singular_values
+    from rmt.linalg.top_singular import top_singular_values
+    from rmt.observables import spectrum
+
+    record: dict[str, Any] = {}
+    if bench.spectrum == "full":
+        from rmt.arrays import to_host
+
+        values = singular_values(altered.dense(to_host(matrix.dense()))).values
+        record["_spectrum"] = values
+        record["singular_value"] = np.pad(values[:RANKS], (0, max(0, RANKS - values.size)), constant_values=np.nan)
+    else:
+        from rmt.arrays import CPU
+
+        noise = kernels_for(CPU).variates(stream.within("lanczos").words("start", draw), 0, setting.n, 3)
+        start = np.array(noise, dtype=np.float64)
+        start[:, 0] += matrix.column_sums  # nearly the top direction of an unaltered matrix
+        top = top_singular_values(lambda v: altered.gram_product(matrix, v), start, count=2, noise=1.0)
+        if not top.converged:
+            raise ArithmeticError(f"singular values of {setting}: {top.certificate}")
+        values = top.values if setting.n > 1 else np.array([top.values[0], np.nan])
+        record["_residual"] = (top.upper - top.lower) / 2
+        record["_missed_above"] = top.missed_above
+    first, second = spectrum.top_singular_value(values), spectrum.second_singular_value(values)
+    squared = altered.frobenius_norm_squared(matrix)
+    record |= {
+        "top_singular_value": first,
+        "second_singular_value": second,
+        "spectral_gap": first - second,
+        "gap_ratio": spectrum.gap_ratio(values) if first > ZERO else np.nan,
+        "frobenius_norm_squared": squared,
+        "attention_stable_rank": spectrum.attention_stable_rank(squared, first) if first > ZERO else np.nan,
+    }
+    if setting.variant == "plain":
+        record["attention_entropy"] = matrix.entropy
+    return record
+
+
+def predict(setting: Setting) -> dict[str, Any]:
+    """What theory says of each quantity."""
+    from rmt.theorems.width import width_predictions
+
+    return dict(
+        width_predictions(
+            model=setting.model,
+            n=setting.n,
+            beta=setting.beta,
+            head_dim=setting.head_dim,
+            variant=setting.variant,
+            tokens=setting.tokens,
+            width=setting.width or setting.n,
+            value_width=setting.value_width or setting.n,
+        )
+    )
+
+
+def claims(results: Results) -> list[Any]:
+    """How s2 falls with n: to beta/sqrt(d_k) with key-query logits, like n^-1/2 with iid logits, and not the other way."""
+    from rmt.statistics.claims import exponent_claim, limit_claim
+
+    found = []
+    groups = {dataclasses.replace(s, n=1024, width=None, value_width=None) for s in results.settings}
+    for group in sorted(groups, key=str):
+        sizes = [s for s in results.settings if dataclasses.replace(s, n=1024, width=None, value_width=None) == group]
+        if group.variant != "plain" or group.beta == 0 or len({s.n for s in sizes}) < 3:
+            continue
+        x, draws = [s.n for s in sizes], [results.samples[s]["second_singular_value"] for s in sizes]
+        keyquery, head_dim = group.model == "keyquery", group.head_dim or 64
+        label = f"{group.model} logits, beta = {group.beta:.4g}" + (f", d_k = {head_dim}" if keyquery else "")
+        found.append(
+            limit_claim(
+                f"{label}: s2 tends to beta/sqrt({head_dim})",
+                x,
+                draws,
+                predicted=group.beta / math.sqrt(head_dim),
+                tolerance=0.15,
+                expected="supported" if keyquery else "contradicted",
+                source="derived, see rmt.laws.hermite",
+            )
+        )
+        found.append(
+            exponent_claim(
+                f"{label}: s2 falls like n^-1/2",
+                x,
+                draws,
+                predicted=-0.5,
+                tolerance=0.05,
+                expected="contradicted" if keyquery else "supported",
+                source="nait-saada2024",
+            )
+        )
+    return found
+
+
+def summary(results: Results) -> str:
+    """Theory, practice and the repair, in one sentence about the largest n."""
+    import numpy as np
+
+    n = max(s.n for s in results.settings)
+
+    def median(quantity: str, **fields: Any) -> float | None:
+        found = [results.samples[s][quantity] for s in results.where(n=n, **fields)]
+        return float(np.nanmedian(np.concatenate(found))) if found and np.isfinite(found).any() else None
+
+    parts = []
+    iid, keyquery = (median("gap_ratio", model=model, variant="plain") for model in ("iid", "keyquery"))
+    if iid is not None:
+        parts.append(f"with iid logits, as in theory, the second singular value is {iid:.2g} of the first")
+    if keyquery is not None:
+        parts.append(f"with key-query logits, as in practice, it is {keyquery:.2g} of it")
+    kept, removed = (median("token_stable_rank", variant=variant) for variant in ("plain", "outlier_removed"))
+    if kept is not None and removed is not None:
+        parts.append(f"removing the outlier raises the stable rank of the tokens from {kept:.3g} to {removed:.3g}")
+    return (f"At n = {n} " + "; ".join(parts) + ".") if parts else ""
+
+
+def cost(setting: Setting, bench: Bench) -> Cost:
+    """Rough time of one draw on one core, from measured rates, and memory."""
+    n, d, width = setting.n, setting.value_width or setting.n, setting.width or setting.n
+    item = 8 if bench.dtype == "float64" else 4
+    held = n * n * item
+    flops = 2.0 * n * d * (n + width) + 4.0 * n * d * d + 8.0 * d**3
+    seconds = 1e-3 + 40 * 0.3e-9 * n * n + flops / 60e9 + (n**3 * 6e-11 if bench.spectrum == "full" else 0)
+    tokens = n * (2 * d + width) * item
+    working = n * (64 * item + 1024) + tokens
+    dense = 24 * n * n if bench.spectrum == "full" else 0
+    least = working + dense + (held if dense else 0)
+    return Cost(seconds=seconds, memory=working + held + dense, least_memory=least)
+
+
+def figure(results: Results) -> Any:
+    """The page of this experiment."""
+    from simulations.pages.width_collapse import page
+
+    return page(results)
+
+
+EXPERIMENT = Experiment(
+    "width_collapse",
+    Setting,
+    measure,
+    predict,
+    figure,
+    sweep={"n": (256, 512, 1024), "model": ("iid", "keyquery"), "variant": ("plain", "outlier_removed")},
+    claims=claims,
+    summary=summary,
+    index={"singular_value": "rank"},
+    headline=(
+        "top_singular_value",
+        "second_singular_value",
+        "gap_ratio",
+        "attention_stable_rank",
+        "token_stable_rank",
+        "gram_stable_rank",
+        "gram_stable_rank_excess",
+    ),
+    deterministic=lambda setting: False,
+    cost=cost,
+)
+
+if __name__ == "__main__":
+    raise SystemExit(run_experiment(EXPERIMENT))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import sys
@@ -18,7 +19,7 @@ from rmt.experiments.experiment import Bench, Experiment
 from rmt.experiments.progress import Progress
 from rmt.experiments.provenance import environment
 from rmt.experiments.results import Results, together
-from rmt.experiments.setting import sweep
+from rmt.experiments.setting import as_record, sweep
 from rmt.experiments.store import DamagedBlock, Store
 from rmt.experiments.tasks import Task, plan, run_task
 
@@ -201,7 +202,7 @@ def _compute(
     if name == "processes":
         workers = min(workers, len(missing))
         bench = dataclasses.replace(bench, memory_budget=max(1, (bench.memory_budget or 0) // workers))
-        _compile(planned, bench)
+        _compile(planned, missing[0], bench)
     executors.single_thread()
     queue = list(reversed(missing))
     with Progress(len(missing), planned.experiment.name, quiet=planned.request.quiet) as progress:
@@ -238,11 +239,14 @@ def _executor_name(planned: Plan, missing: list[Task]) -> str:
     return "processes" if planned.seconds(missing) > WORTH_PROCESSES else "serial"
 
 
-def _compile(planned: Plan, bench: Bench) -> None:
-    """Fill the kernel caches before workers start, so that they do not all compile the same kernels."""
-    from rmt.kernels import compile_kernels
-
-    compile_kernels()
+def _compile(planned: Plan, task: Task, bench: Bench) -> None:
+    """Measure the smallest version of a setting here, so that workers find every kernel in the cache."""
+    setting = task.setting
+    with contextlib.suppress(Exception):  # a failure here says nothing about the blocks, which report their own
+        if hasattr(setting, "n"):
+            setting = type(setting)(**{**as_record(setting), "n": min(setting.n, 8)})
+        small = dataclasses.replace(task, setting=setting, first=0, count=1)
+        run_task(small.record(), bench)
 
 
 def _describe(task: Task, failure: Exception) -> str:
