@@ -51,7 +51,7 @@ class Points:
         for at, values in zip(x, draws, strict=True):
             estimate = Estimate.from_draws(values, statistic)
             if estimate.stderr is not None and estimate.value is not None:
-                kept.append((float(at), estimate.value, estimate.stderr, estimate.draws))
+                kept.append((float(at), estimate.value, estimate.stderr, estimate.draws - estimate.undefined))
         if len({at for at, *_ in kept}) < 2:
             return None
         columns = np.array(sorted(kept)).T

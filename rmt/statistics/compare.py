@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from rmt.statistics.estimate import CONFIDENCE, Estimate, interval
+from rmt.statistics.estimate import Estimate, finite_interval
 from rmt.theorems.prediction import Bound
 
 FAMILY_LEVEL = 1e-3
 POWER = 0.9
+CONFIDENCE = 0.95
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +82,7 @@ def decide(inner: tuple[float, float], wide: tuple[float, float], band: tuple[fl
 
 def _band(prediction: Any) -> tuple[float, float] | None:
     if isinstance(prediction, Bound):
-        value = prediction.value
+        value = float(prediction.value or 0.0)
         return (-math.inf, value) if prediction.side == "upper" else (value, math.inf)
     return prediction.band
 
@@ -89,11 +90,10 @@ def _band(prediction: Any) -> tuple[float, float] | None:
 def _family_interval(draws: Any, estimate: Estimate, level: float) -> tuple[float, float]:
     known = np.asarray(draws, dtype=np.float64)
     known = known[np.isfinite(known)]
-    if known.size < 2:
+    if known.size < 2 or estimate.stderr == 0:
         assert estimate.interval is not None
         return estimate.interval
-    lower, upper, _ = interval(known, estimate.statistic, level)
-    return float(lower), float(upper)
+    return finite_interval(known, estimate.statistic, level=level) or (-math.inf, math.inf)
 
 
 def _quantile(draws: int, level: float) -> float:
@@ -112,7 +112,7 @@ def _explain(
     assert value is not None
     said = []
     if isinstance(prediction, Bound):
-        said.append(f"slack {abs(prediction.value - value):.3g}")
+        said.append(f"slack {abs((prediction.value or 0.0) - value):.3g}")
     if name == "undecided":
         said.append(_needed(value, stderr, estimate.draws, band, comparisons))
     if estimate.undefined:
