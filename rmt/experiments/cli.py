@@ -91,7 +91,7 @@ def experiments() -> list[str]:
     _reach_checkout()
     found = importlib.util.find_spec(PACKAGE)
     folders = list(found.submodule_search_locations or []) if found else []
-    return sorted(m.name for m in pkgutil.iter_modules(folders) if not m.name.startswith("_"))
+    return sorted(m.name for m in pkgutil.iter_modules(folders) if not m.ispkg and not m.name.startswith("_"))
 
 
 def _module(name: str) -> str:

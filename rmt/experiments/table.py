@@ -114,9 +114,13 @@ def _varying(records: Iterable[dict[str, Any]]) -> list[str]:
     records = list(records)
     if not records:
         return []
-    names = list(records[0])
-    varying = [name for name in names if len({str(record[name]) for record in records}) > 1]
-    return varying or [name for name in names if name == "n"]
+    chosen: list[str] = []
+    for name in records[0]:  # a field that is a function of the columns before it tells nothing new
+        told = {tuple(record[other] for other in chosen) for record in records}
+        both = {tuple(record[other] for other in (*chosen, name)) for record in records}
+        if len(both) > len(told):
+            chosen.append(name)
+    return chosen or [name for name in records[0] if name == "n"]
 
 
 def _measured(row: dict[str, Any]) -> str:

@@ -94,7 +94,7 @@ class Layer:
             return 2 * self.variance**2 + (fourth - 3 * self.variance**2) / self.n
         r, weight = self.temperatures
         b = self.beta**2
-        rank, _, rest = self.law.pieces
+        rank = self.law.pieces[0]
         degree = np.arange(1, rank.size + 1)[:, None]
         powers = (
             np.exp(degree * np.log(b * r) - scipy.special.gammaln(degree + 1)) if rank.size else np.zeros((0, r.size))

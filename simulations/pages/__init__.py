@@ -1,0 +1,1 @@
+"""Pages: how the experiments draw their results."""
