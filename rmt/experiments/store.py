@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import tempfile
@@ -75,8 +76,6 @@ class Store:
         return None
 
     def _holders(self, task: Task) -> list[Task]:
-        import dataclasses
-
         whole = block_size(task.setting)
         return [task] if task.count == whole else [task, dataclasses.replace(task, count=whole)]
 
@@ -91,7 +90,7 @@ class DamagedBlock(Exception):
 
 def _load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     try:
-        with np.load(path, allow_pickle=False) as block:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as block:
             arrays = {name: block[name] for name in block.files}
         note = arrays.pop(f"{_PROVENANCE}.json")
         return arrays, json.loads(note.tobytes().decode())
