@@ -80,6 +80,13 @@ def upper_half(z: ArrayLike) -> Array:
     return z.real + 1j * np.where(z.imag == 0, 0.0, z.imag)
 
 
+def far_field(z: Array, law: SpectralLaw, terms: int = 20) -> Array:
+    """The expansion of m(z) at infinity, -sum_k E X^k / z^(k+1): for |z| > 8 times the radius, to rounding."""
+    reciprocal = 1 / np.where(z == 0, 1.0, z)
+    moments = [law.moment(k) for k in range(terms)]
+    return -reciprocal * np.polynomial.polynomial.polyval(reciprocal, moments)
+
+
 def positive(name: str, value: float) -> None:
     """Refuse a parameter that is not a finite positive number."""
     if not (np.isfinite(value) and value > 0):
