@@ -16,8 +16,9 @@ from scipy.linalg import blas
 __all__ = ["SingularValues", "singular_values"]
 
 EPS = float(np.finfo(np.float64).eps)
-LEADING_STEPS = 12
-LEADING_RESIDUAL = 1e-12
+POWER_STEPS = 12
+POWER_RESIDUAL = 1e-12
+SPLIT_RESIDUAL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,11 @@ def singular_values(A, *, tolerance: float = 1e-9) -> SingularValues:
     the smallest included, is at most tolerance * s2. Otherwise (very small values: causal masks, condensed rows, rank
     deficiency) a bidiagonalising SVD runs and `method` says so. tolerance=0 asks for the SVD outright.
 
-    Gram route (derived). With v close to the top right singular vector, s = |Av| and residual r = |A^T A v - s^2 v|,
-    the values of A(I - vv^T) and s together are those of A up to r^2 / (s^2 - s2^2) in the squares (quadratic bound
-    for a 2 x 2 block matrix). Rounding in the Gram matrix and in the eigenvalue solver adds
-    eps (sqrt(min(m, n)) + 8) s2^2: the growth of rounding of dot products when its signs are random, not a worst case;
-    the tests compare it with an SVD of the split matrix and find at most 0.2 of it.
+    Gram route (derived). If power steps find a v with residual r = |A^T A v / s - s v| <= 1e-6 s, s = |Av|, then s is
+    split off: the values of A (I - vv^T) and s together are those of A up to (s r)^2 / (s^2 - s2^2) in the squares
+    (quadratic bound for a 2 x 2 block matrix). Rounding in the Gram matrix and in the eigenvalue solver adds
+    eps (sqrt(k) + 8) times its largest eigenvalue, k = min(m, n): the growth of rounding in dot products whose signs
+    are random, not a worst case. The tests compare it with an SVD of the same matrix.
     """
     A = np.asarray(A)
     if A.ndim != 2 or A.size == 0:
@@ -53,7 +54,7 @@ def singular_values(A, *, tolerance: float = 1e-9) -> SingularValues:
     work = np.array(A if A.shape[0] >= A.shape[1] else A.T, dtype=np.float64, order="C")
     if tolerance > 0 and work.shape[1] > 2:
         found = _by_gram(work)
-        if found is not None and found.error_bound.max() <= tolerance * found.values[1]:
+        if found.error_bound.max() <= tolerance * found.values[1]:
             return found
     return _by_svd(A)
 
@@ -65,37 +66,39 @@ def _by_svd(A: np.ndarray) -> SingularValues:
     return SingularValues(values, np.full(len(values), bound), "svd")
 
 
-def _by_gram(B: np.ndarray) -> SingularValues | None:
-    """Split the top value off B (overwritten), then solve the Gram matrix; None if the top is unclear."""
+def _by_gram(B: np.ndarray) -> SingularValues:
+    """Values of B (m, k), m >= k; B is overwritten."""
     k = B.shape[1]
+    rounding = EPS * (np.sqrt(k) + 8)
     top, v, w, residual = _leading(B)
-    if not residual <= 1e-6 * top:
-        return None
-    split = blas.dger(-1.0, v, w, a=B.T, overwrite_a=1)  # (B - w v^T)^T, in Fortran order without a copy
-    gram = blas.dsyrk(1.0, split, lower=1)
-    squares = scipy.linalg.eigh(gram, lower=True, eigvals_only=True, driver="evd", overwrite_a=True, check_finite=False)
-    rest = np.sqrt(np.maximum(squares[:0:-1], 0.0))  # ascending; the lowest is the null direction v itself
-    gap = top**2 - rest[0] ** 2
-    if gap <= 0:
-        return None
+    if residual > SPLIT_RESIDUAL * top:
+        rest = np.sqrt(np.maximum(_gram_eigenvalues(B.T)[::-1], 0.0))
+        return SingularValues(rest, _root_error(rest, rounding * rest[0] ** 2), "gram")
+    split = blas.dger(-1.0, v, w, a=B.T, overwrite_a=1)  # (B - w v^T)^T in Fortran order, without a copy
+    squares = np.maximum(_gram_eigenvalues(split)[:0:-1], 0.0)  # ascending; the lowest belongs to v itself
+    rest = np.sqrt(squares)
+    gap = top**2 - squares[0]
+    if gap <= 0.5 * top**2:  # v converged to something that does not lead
+        return SingularValues(np.append(top, rest), np.full(k, np.inf), "gram")
     coupling = (top * residual) ** 2 / gap
-    entries = EPS * (top + np.sqrt(np.maximum(squares.sum(), 0.0)))  # rounding of w v^T and of the subtraction
-    delta = EPS * (np.sqrt(k) + 8) * rest[0] ** 2 + coupling
-    bound = entries + _root_error(rest, delta)
-    top_bound = EPS * (np.sqrt(k) + 8) * top + coupling / top
-    return SingularValues(np.concatenate(([top], rest)), np.concatenate(([top_bound], bound)), "gram")
+    entries = EPS * (top + np.sqrt(squares.sum()))  # rounding of w v^T and of the subtraction, in Frobenius norm
+    bound = entries + _root_error(rest, rounding * squares[0] + coupling)
+    return SingularValues(np.append(top, rest), np.append(rounding * top + coupling / top, bound), "gram")
+
+
+def _gram_eigenvalues(transposed: np.ndarray) -> np.ndarray:
+    """Eigenvalues, ascending, of T T^T for T (k, m) in Fortran order."""
+    gram = blas.dsyrk(1.0, transposed, lower=1)
+    return scipy.linalg.eigh(gram, lower=True, eigvals_only=True, driver="evd", overwrite_a=True, check_finite=False)
 
 
 def _root_error(root: np.ndarray, delta: float) -> np.ndarray:
     """Largest |sqrt(t) - root| over t >= 0 with |t - root^2| <= delta."""
-    return (
-        root - np.sqrt(np.maximum(root**2 - delta, 0.0))
-        if delta == 0
-        else np.maximum(
-            delta / (root + np.sqrt(np.maximum(root**2 - delta, 0.0)) + (root**2 < delta) * np.sqrt(delta)),
-            np.sqrt(root**2 + delta) - root,
-        )
-    )
+    inside = root**2 - delta
+    below = root.copy()
+    above = inside > 0
+    below[above] = delta / (root[above] + np.sqrt(inside[above]))
+    return np.maximum(below, np.sqrt(root**2 + delta) - root)
 
 
 def _leading(B: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, float]:
@@ -104,14 +107,14 @@ def _leading(B: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, float]:
     norm = np.linalg.norm(v)
     v = v / norm if norm > 0 else np.full(B.shape[1], B.shape[1] ** -0.5)
     previous = np.inf
-    for _ in range(LEADING_STEPS):
+    for _ in range(POWER_STEPS):
         w = B @ v
         top = float(np.linalg.norm(w))
         if top == 0:
             return 0.0, v, w, np.inf
         image = w @ B / top
         residual = float(np.linalg.norm(image - top * v))
-        if residual <= LEADING_RESIDUAL * top or residual > 0.5 * previous:
+        if residual <= POWER_RESIDUAL * top or residual > 0.5 * previous:
             break
         previous = residual
         v = image / np.linalg.norm(image)

@@ -1,29 +1,44 @@
-"""The largest singular values of an operator, with a certificate that says what is known and what could be missed."""
+"""The leading singular values of a matrix known only by products with its Gram matrix, and what may have been missed.
+
+Lanczos with full reorthogonalisation, in float64, in two stages.
+
+1. From a good guess (the column sums of an attention matrix nearly are its top right singular vector) the first
+   count - 1 Ritz vectors Y are found and locked: two or three products when one value leads.
+2. Block Lanczos on P M P, P = I - Y Y^T, from a *random* block that has not been used before. By interlacing the top
+   eigenvalue of P M P is at least the `count`-th of M, whatever Y is, so a bound on it bounds that one too.
+
+The values reported are those of M on Y and the second basis together (Rayleigh-Ritz): lower bounds up to rounding.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
+from scipy.special import gammaincinv
 
-FAILURE_PROBABILITY = 1e-6
-MOST_PRODUCTS = 300
-_BREAKDOWN = 1e-13
+from rmt.linalg.lanczos import Lanczos
+
+__all__ = ["TopSingularValues", "top_singular_values"]
+
+GramProduct = Callable[[np.ndarray], np.ndarray]
+EPS = float(np.finfo(np.float64).eps)
+DENSE_SIZE = 32  # up to here all eigenvalues are computed
+LOCKING_RESIDUAL = 1e-6  # relative; squared where it matters
 
 
 @dataclass(frozen=True)
 class TopSingularValues:
-    """Leading singular values, largest first, and how far they can be trusted.
+    """The largest singular values, descending, and how far they can be trusted.
 
-    values (count,): Ritz values. Each is a lower bound of the true value of its rank, up to rounding (interlacing).
-    lower, upper (count,): residual interval; it holds a singular value for certain, up to rounding of the products.
-    missed_above: no singular value above this level went unseen, except with probability `failure_probability`
-        over the random start; inf where the start was not random. It is far looser than the residual interval at the
-        hard edge of a bulk: a value a little above the second one could hide only by a start nearly orthogonal to it.
-    products: applications of A^T A. converged: whether every value met the tolerance.
+    values: (count,) float64; each is a lower bound of the value of its rank, up to rounding.
+    lower, upper: some singular value lies in each [lower, upper] (Ritz residual and measured rounding).
+    missed_above: at most count - 1 singular values exceed this level, except with `failure_probability` over the random
+        probe. At the hard edge of a bulk it is far wider than [lower, upper]: a small residual says that *a* value is
+        near, not that none lies above. `rmt.linalg.inertia.certify_by_count` closes that gap for a dense matrix.
+    products: columns multiplied by the Gram matrix. converged: whether `tolerance` was met within `max_products`.
+    certificate: the same in words.
     """
 
     values: np.ndarray
@@ -33,195 +48,135 @@ class TopSingularValues:
     failure_probability: float
     products: int
     converged: bool
-
-    @property
-    def certificate(self) -> str:
-        """What holds, in words."""
-        residual = float(np.max((self.upper - self.lower) / 2, initial=0.0))
-        said = f"{self.products} products, residual interval +-{residual:.1e}"
-        if math.isinf(self.missed_above):
-            said += "; the start was not random: a value may have been missed"
-        else:
-            said += (
-                f"; nothing above {self.missed_above:.4g} was missed, but for a start of probability"
-                f" {self.failure_probability:.0e}"
-            )
-        return said if self.converged else said + "; NOT CONVERGED"
+    certificate: str
 
 
 def top_singular_values(
-    gram_product: Callable[[np.ndarray], np.ndarray],
-    start: np.ndarray,
+    gram_product: GramProduct,
+    n: int,
     *,
+    probe: np.ndarray,
     count: int = 2,
+    start: np.ndarray | None = None,
     tolerance: float = 1e-6,
-    noise: float = 0.0,
-    most_products: int = MOST_PRODUCTS,
+    missed_tolerance: float = np.inf,
+    failure_probability: float = 1e-6,
+    max_products: int = 400,
 ) -> TopSingularValues:
-    """The `count` largest singular values of A, given v -> A^T (A v) on vectors (n,).
+    """The `count` largest singular values of B from products V (n, b) -> B^T B V.
 
-    Lanczos with full reorthogonalisation in float64. start (n,) or (n, r): the first column begins, the others take
-    over where the Krylov space ends early (multiple values, low rank). noise is the standard deviation of the
-    independent normal numbers that each entry of the first column contains; without it nothing can be said of missed
-    values. tolerance is relative: a value is done when min(r, r^2/gap) <= 2 tolerance theta, with theta its Ritz value
-    (a squared singular value), r the residual norm and gap the distance to the next Ritz value (Kato-Temple).
+    probe: (n,) or (n, b) independent N(0, 1) numbers, drawn without looking at the matrix or at `start`; its width is
+        the block size. One column is fastest for a dense matrix; 4 to 8 pay where products are dear (regenerated
+        rows), where many values are nearly equal, and they tighten `missed_above` a great deal.
+    start: (n,) guess of the top right singular vector, any length; the column sums for an attention matrix, which is
+        also what None means (one product with the constant vector gives B^T B 1 = B^T 1).
+    tolerance: goal for the relative error of each value, by the estimate residual^2 / (distance to the next Ritz
+        value); `lower` and `upper` do not rely on that estimate.
+    missed_tolerance: go on until missed_above <= (1 + missed_tolerance) * the last value.
 
-    The bound on missed values is a posteriori (derived): if an eigenvalue mu of A^T A has squared overlap c^2 with the
-    start, the spectral measure of the start has mass c^2 at mu, hence c^2 <= 1 / sum_j p_j(mu)^2 over the orthonormal
-    Lanczos polynomials (Christoffel function). A normal start gives P(|c| <= t) <= t sqrt(2/pi) |start| / noise.
-    Raises ValueError for an empty start or count < 1. For n < count the missing values are zero.
+    At most min(count, n) values are returned. Up to n = 32 all of them are computed, by an eigenvalue solver.
+
+    Bound on what was missed (derived). Let w be the top eigenvector of P M P, eigenvalue mu, and c_j = V_j^T w its
+    coordinates in the Lanczos blocks. M V_j = V_{j-1} B_{j-1}^T + V_j A_j + V_{j+1} B_j gives
+    B_j^T c_{j+1} = (mu - A_j) c_j - B_{j-1} c_{j-1}, so every c_j is a polynomial of mu times c_0 = R^-T g, where
+    P probe = V_0 R and g = probe^T w is N(0, I_b) because w does not depend on the probe. sum |c_j|^2 <= 1 then bounds
+    |g|^2 from above (the Christoffel function of the start), while |g|^2 is below the quantile t of chi^2_b only with
+    probability `failure_probability`: the level is the mu at which both meet. For b = 1, t = pi p^2 / 2. Up to
+    rounding in the products.
     """
-    columns = np.array(start, dtype=np.float64)
-    columns = columns[:, None] if columns.ndim == 1 else columns
-    n = columns.shape[0]
-    if n == 0 or count < 1:
-        raise ValueError(f"start of shape {columns.shape}, count {count}: needs n >= 1 and count >= 1")
-    length = float(np.linalg.norm(columns[:, 0]))
-    limit = min(n, most_products)
-    basis = np.empty((limit, n))
-    alpha, beta = np.zeros(limit), np.zeros(limit)
-    spare = [column for column in columns.T]
-    size, products, scale = 0, 0, 0.0
-    following = _direction(spare, basis[:0])
-    theta = residual = np.zeros(0)
-    done = False
-    while following is not None and size < limit and not done:
-        basis[size] = following
-        product = np.asarray(gram_product(following), dtype=np.float64)
-        products += 1
-        alpha[size] = following @ product
-        scale = max(scale, abs(alpha[size]))
-        size += 1
-        for _ in range(2):
-            product = product - basis[:size].T @ (basis[:size] @ product)
-        remaining = float(np.linalg.norm(product))
-        if size == n or remaining <= _BREAKDOWN * max(scale, np.finfo(float).tiny):
-            beta[size - 1] = 0.0
-            following = _direction(spare, basis[:size]) if size < n else None
-        else:
-            beta[size - 1] = remaining
-            following = product / remaining
-        if size >= min(count + 1, n) or following is None:
-            theta, residual = _ritz(alpha[:size], beta[:size])
-            done = _converged(theta, residual, count, tolerance)
-    complete = size == n or following is None
-    return _certified(theta, residual, alpha[:size], beta[:size], count, products, done or complete, length, noise)
+    probe = np.asarray(probe, dtype=np.float64).reshape(n, -1)
+    guess = np.ones(n) if start is None else np.asarray(start, dtype=np.float64).reshape(n)
+    _check(count, probe, guess, failure_probability)
+    if n <= max(DENSE_SIZE, count + 1):
+        return _all_values(gram_product, n, count)
 
+    none = np.empty((n, 0))
+    leaders = Lanczos(gram_product, none, none, guess[:, None] if guess.any() else np.ones((n, 1)))
+    locking = max(count - 1, 1)
+    while True:
+        leaders.grow()
+        theta, coordinates, residual = leaders.ritz()
+        settled = len(theta) >= locking and (residual[:locking] <= LOCKING_RESIDUAL * theta[0]).all()
+        if settled or leaders.exhausted or leaders.products >= max_products // 2:
+            break
+    locked, images = leaders.vectors(coordinates[:, :locking])
 
-def _direction(spare: list[np.ndarray], basis: np.ndarray) -> np.ndarray | None:
-    """The next spare column, made orthonormal to the basis; None when there is none left."""
-    while spare:
-        column = spare.pop(0).copy()
-        before = np.linalg.norm(column)
-        for _ in range(2):
-            column -= basis.T @ (basis @ column)
-        after = np.linalg.norm(column)
-        if after > 1e-8 * before > 0:
-            return column / after
-    return None
-
-
-def _ritz(alpha: np.ndarray, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ritz values, largest first, and the residual norm of each."""
-    if alpha.size == 1:
-        return alpha.copy(), np.abs(beta[-1:])
-    theta, vectors = scipy.linalg.eigh_tridiagonal(alpha, beta[:-1])
-    return theta[::-1], np.abs(beta[-1] * vectors[-1, ::-1])
-
-
-def _converged(theta: np.ndarray, residual: np.ndarray, count: int, tolerance: float) -> bool:
-    if theta.size <= count:
-        return False
-    gaps = theta[:-1] - theta[1:]
-    for rank in range(count):
-        gap = min(gaps[rank], gaps[rank - 1]) if rank else gaps[0]
-        error = residual[rank]
-        if gap > residual[rank]:
-            error = min(error, residual[rank] ** 2 / gap)
-        if error > 2 * tolerance * max(theta[rank], 1e-15 * theta[0]):
-            return False
-    return True
-
-
-def _certified(
-    theta: np.ndarray,
-    residual: np.ndarray,
-    alpha: np.ndarray,
-    beta: np.ndarray,
-    count: int,
-    products: int,
-    converged: bool,
-    length: float,
-    noise: float,
-) -> TopSingularValues:
-    theta, residual = (np.pad(array[:count], (0, max(0, count - array.size))) for array in (theta, residual))
-    values = np.sqrt(np.maximum(theta, 0.0))
-    level = _missed_above(alpha, beta, float(theta[-1]), float(theta[0]), length, noise)
-    return TopSingularValues(
-        values=values,
-        lower=np.sqrt(np.maximum(theta - residual, 0.0)),
-        upper=np.sqrt(np.maximum(theta + residual, 0.0)),
-        missed_above=math.sqrt(level) if math.isfinite(level) else math.inf,
-        failure_probability=FAILURE_PROBABILITY,
-        products=products,
+    overlap = float(2 * gammaincinv(probe.shape[1] / 2, failure_probability))
+    space = Lanczos(gram_product, locked, images, probe, scale=leaders.scale)
+    level, converged = np.inf, False
+    while not converged and leaders.products + space.products + probe.shape[1] <= max_products:
+        space.grow()
+        theta, _, residual = space.ritz()
+        converged = len(theta) >= count and (space.exhausted or _settled(theta, residual, count, tolerance, space))
+        if converged and missed_tolerance < np.inf:
+            level = space.missed_level(overlap)
+            converged = level <= theta[count - 1] * (1 + missed_tolerance) ** 2 + space.rounding
+    level = space.missed_level(overlap)
+    return _report(
+        theta[:count],
+        residual[:count] + space.rounding,
+        level=level,
+        exceptions=locked.shape[1],
+        failure_probability=failure_probability,
+        products=leaders.products + space.products,
         converged=converged,
     )
 
 
-def _missed_above(
-    alpha: np.ndarray, beta: np.ndarray, second: float, first: float, length: float, noise: float
-) -> float:
-    """The smallest eigenvalue level above `second` at which a start hides a value with the failure probability."""
-    if noise <= 0 or length <= 0:
-        return math.inf
-    if first <= 0:
-        return 0.0
-    cut = np.flatnonzero(beta[:-1] == 0)
-    size = int(cut[0]) + 1 if cut.size else alpha.size  # the first Krylov space: the one the random start made
-    if beta[size - 1] == 0:
-        return second  # the space is invariant: every value the start overlaps with is in it
-    needed = math.log(math.sqrt(2 / math.pi) * length / noise / FAILURE_PROBABILITY)
-
-    def hidden(mu: float) -> bool:
-        return _log_polynomials(alpha[:size], beta[:size], mu) / 2 < needed
-
-    low, high = second, max(first, second) * 4
-    while hidden(high):
-        high *= 4
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if hidden(middle) else (low, middle)
-    return high
+def _settled(theta: np.ndarray, residual: np.ndarray, count: int, tolerance: float, space: Lanczos) -> bool:
+    """Whether the estimated error of the first `count` Ritz values is small, or rounding forbids better."""
+    if len(theta) <= count:
+        return False
+    gap = -np.diff(theta[: count + 1])
+    nearest = np.minimum(gap, np.append(np.inf, gap[:-1]))
+    theta, residual = theta[:count], residual[:count]
+    error = residual**2 / np.maximum(nearest, residual + np.finfo(float).tiny)
+    return bool(np.all((error <= 2 * tolerance * theta) | (residual <= space.rounding)))
 
 
-def _log_polynomials(alpha: np.ndarray, beta: np.ndarray, mu: float) -> float:
-    """ln sum_j p_j(mu)^2 over the orthonormal polynomials of the Lanczos matrix, rescaled on the way."""
-    before, now, total, log_scale = 0.0, 1.0, 1.0, 0.0
-    for index in range(alpha.size - 1):
-        previous = beta[index - 1] if index else 0.0
-        before, now = now, ((mu - alpha[index]) * now - previous * before) / beta[index]
-        total += now * now
-        if total > 1e200:
-            before, now, total, log_scale = (
-                before * 1e-100,
-                now * 1e-100,
-                total * 1e-200,
-                log_scale + 200 * math.log(10),
-            )
-    return math.log(total) + log_scale
+def _all_values(gram_product: GramProduct, n: int, count: int) -> TopSingularValues:
+    M = np.asarray(gram_product(np.eye(n)), dtype=np.float64)
+    theta = np.linalg.eigvalsh((M + M.T) / 2)[::-1]
+    rounding = float(np.linalg.norm(M - M.T)) / 2 + EPS * n * max(float(theta[0]), 0.0)
+    kept = theta[:count]
+    level = float(kept[-1])
+    return _report(
+        kept,
+        np.full(len(kept), rounding),
+        level=level + rounding,
+        exceptions=len(kept) - 1,
+        failure_probability=0.0,
+        products=n,
+        converged=True,
+    )
 
 
-def count_above(A: np.ndarray, level: float) -> int:
-    """How many singular values of a dense A (m, n) exceed `level`: an exact count by Sylvester's law of inertia.
+def _report(
+    theta: np.ndarray,
+    error: np.ndarray,
+    *,
+    level: float,
+    exceptions: int,
+    failure_probability: float,
+    products: int,
+    converged: bool,
+) -> TopSingularValues:
+    values, lower, upper = (np.sqrt(np.maximum(x, 0.0)) for x in (theta, theta - error, theta + error))
+    missed_above = float(np.sqrt(level))
+    words = (
+        f"residual intervals; at most {exceptions} singular value{'s' * (exceptions != 1)} above {missed_above:.6g}"
+        + (f" except with probability {failure_probability:.0e} over the random start" if failure_probability else "")
+        + ("" if converged else f"; NOT converged after {products} products")
+    )
+    return TopSingularValues(values, lower, upper, missed_above, failure_probability, products, converged, words)
 
-    One float64 Gram matrix and one LDL^T factorisation of A^T A - level^2; trust it unless a value lies within about
-    1e-13 s1^2 / level of the level. Raises ValueError for a negative level.
-    """
-    if not level >= 0:
-        raise ValueError(f"level {level}: must be >= 0")
-    work = np.asarray(A, dtype=np.float64)
-    work = work if work.shape[0] >= work.shape[1] else work.T
-    shifted = work.T @ work
-    shifted[np.diag_indices_from(shifted)] -= level**2
-    _, blocks, _ = scipy.linalg.ldl(shifted)
-    return int(np.sum(scipy.linalg.eigvalsh_tridiagonal(np.diag(blocks), np.diag(blocks, -1)) > 0))
+
+def _check(count: int, probe: np.ndarray, guess: np.ndarray, failure_probability: float) -> None:
+    if count < 1:
+        raise ValueError(f"count must be at least 1, got {count}")
+    if probe.shape[1] == 0 or not np.isfinite(probe).all():
+        raise ValueError("probe must hold finite independent standard normal numbers, at least one column")
+    if not np.isfinite(guess).all():
+        raise ValueError("start holds NaN or infinity: pass the column sums of a finite matrix, or nothing")
+    if not 0 < failure_probability < 1:
+        raise ValueError(f"failure_probability must lie between 0 and 1, got {failure_probability}")
