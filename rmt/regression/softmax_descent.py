@@ -99,8 +99,12 @@ def full_batch(objective: Objective) -> Gradient:
     return lambda weights, step: objective.value_and_gradient(weights)
 
 
-def mini_batches(risk: EmpiricalRisk, order: np.ndarray, batch: int) -> Gradient:
+def mini_batches(
+    risk: EmpiricalRisk, order: np.ndarray, batch: int, *, around: Callable[[Objective], Objective] = lambda risk: risk
+) -> Gradient:
     """The gradient over `batch` queries at a time, in the order of `order` (epochs, queries).
+
+    `around` completes the risk of each batch to the objective, for example by the balancing regulariser.
 
     Contexts stay whole and the batches of one epoch are disjoint, so each gradient is unbiased over random orders.
     After the last epoch the orders start again.
@@ -113,7 +117,7 @@ def mini_batches(risk: EmpiricalRisk, order: np.ndarray, batch: int) -> Gradient
     def gradient(weights: Weights, step: int) -> tuple[float, Weights]:
         epoch, part = divmod(step, per_epoch)
         rows = np.sort(order[epoch % len(order), part * batch : (part + 1) * batch])
-        return EmpiricalRisk(risk.contexts, rows).value_and_gradient(weights)
+        return around(EmpiricalRisk(risk.contexts, rows)).value_and_gradient(weights)
 
     return gradient
 

@@ -38,20 +38,16 @@ def whitened_hessian(
     for unit in np.eye(weights.vector().size):
         step = problem.unwhiten(_scaled(weights.like(unit), np.sqrt(tau)))
         product = objective.hessian_product(weights, step)
-        # the change of variables is its own transpose, so gradients whiten with the inverse roots
-        pulled = Weights(
-            product.value @ problem.inverse_root, problem.inverse_root @ product.score @ problem.inverse_root
-        )
-        columns.append(_scaled(pulled, np.sqrt(tau)).vector())
+        columns.append(whitened_gradient(problem, product, tau=tau).vector())
     return np.array(columns).T
 
 
-def whitened_gradient_norm(problem: SoftmaxRegression, gradient: Weights, *, tau: float = 1.0) -> float:
-    """Norm of a gradient in those coordinates: the same for every covariance."""
+def whitened_gradient(problem: SoftmaxRegression, gradient: Weights, *, tau: float = 1.0) -> Weights:
+    """A gradient in those coordinates: the same for every covariance."""
     pulled = Weights(
         gradient.value @ problem.inverse_root, problem.inverse_root @ gradient.score @ problem.inverse_root
     )
-    return _scaled(pulled, np.sqrt(tau)).norm
+    return _scaled(pulled, np.sqrt(tau))
 
 
 def _scaled(weights: Weights, factor: float) -> Weights:
