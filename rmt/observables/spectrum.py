@@ -1,55 +1,69 @@
-"""Spectral observables, from singular values or from attention matrices."""
+"""What the singular values of attention matrices say. Arrays (..., n, n) -> (...), in float64, any array library.
+
+These take every singular value, O(n^3) per matrix: use them up to n of a few thousand, and `rmt.linalg` beyond.
+Where a quantity is 0/0 (no second value at n = 1, ratios of a zero matrix) the result is nan; tables print null.
+"""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numpy as np
-import scipy.special
+from array_api_compat import array_namespace
 
-Array = Any
+from rmt.observables.entries import frobenius_norm_squared
 
-
-def top_singular_value(values: Array) -> Array:
-    """s_1 of singular values (..., k), largest first."""
-    return values[..., 0]
-
-
-def second_singular_value(values: Array) -> Array:
-    """s_2; NaN where there is only one."""
-    return values[..., 1] if values.shape[-1] > 1 else np.full(values.shape[:-1], math.nan)
+__all__ = [
+    "attention_stable_rank",
+    "gap_ratio",
+    "outlier_count",
+    "second_singular_value",
+    "spectral_gap",
+    "top_singular_value",
+]
 
 
-def spectral_gap(values: Array) -> Array:
-    """s_1 - s_2."""
-    return top_singular_value(values) - second_singular_value(values)
+def _values(A: Any) -> tuple[Any, Any]:
+    xp = array_namespace(A)
+    return xp, xp.linalg.svdvals(xp.astype(A, xp.float64))
 
 
-def gap_ratio(values: Array) -> Array:
-    """s_2/s_1; NaN for a zero matrix."""
-    top = top_singular_value(values)
-    return np.divide(
-        second_singular_value(values), top, out=np.full(np.shape(top), math.nan), where=np.asarray(top) > 0
-    )
+def _second(xp: Any, values: Any) -> Any:
+    return values[..., 1] if values.shape[-1] > 1 else xp.full_like(values[..., 0], xp.nan)
 
 
-def attention_stable_rank(frobenius_norm_squared: Array, top: Array) -> Array:
-    """||A||_F^2/s_1^2; NaN for a zero matrix."""
-    squared = np.square(np.asarray(top, dtype=float))
-    return np.divide(frobenius_norm_squared, squared, out=np.full(squared.shape, math.nan), where=squared > 0)
+def _ratio(xp: Any, above: Any, below: Any) -> Any:
+    return xp.where(below > 0, above / xp.where(below > 0, below, 1.0), xp.nan)
 
 
-def frobenius_norm_squared(A: Array) -> Array:
-    """||A||_F^2 of matrices (..., m, n); float64 sums (a float32 sum loses a percent at n = 16384)."""
-    return np.sum(np.square(A, dtype=np.float64), axis=(-2, -1))
+def top_singular_value(A: Any) -> Any:
+    """s1, the operator norm. At least 1 for a row-stochastic matrix, equal to 1 if and only if it is doubly stochastic."""
+    return _values(A)[1][..., 0]
 
 
-def attention_entropy(A: Array) -> Array:
-    """Mean over rows of -sum_j a_ij ln a_ij, nats, for row-stochastic matrices (..., n, n); 0 ln 0 = 0."""
-    return np.mean(np.sum(scipy.special.entr(np.asarray(A, dtype=np.float64)), axis=-1), axis=-1)
+def second_singular_value(A: Any) -> Any:
+    """s2."""
+    return _second(*_values(A))
 
 
-def outlier_count(values: Array, threshold: Array) -> Array:
-    """How many singular values (..., k) exceed a threshold."""
-    return np.sum(values > np.asarray(threshold)[..., None], axis=-1)
+def spectral_gap(A: Any) -> Any:
+    """s1 - s2."""
+    xp, values = _values(A)
+    return values[..., 0] - _second(xp, values)
+
+
+def gap_ratio(A: Any) -> Any:
+    """s2 / s1, in [0, 1]."""
+    xp, values = _values(A)
+    return _ratio(xp, _second(xp, values), values[..., 0])
+
+
+def attention_stable_rank(A: Any) -> Any:
+    """||A||_F^2 / s1^2, in [1, n]."""
+    xp, values = _values(A)
+    return _ratio(xp, frobenius_norm_squared(A), values[..., 0] ** 2)
+
+
+def outlier_count(values: Any, threshold: Any) -> Any:
+    """How many of the singular values (..., k) exceed `threshold` (a number, or (...)), for instance a bulk edge."""
+    xp = array_namespace(values)
+    return xp.count_nonzero(values > xp.asarray(threshold, dtype=values.dtype)[..., None], axis=-1)

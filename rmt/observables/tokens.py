@@ -1,135 +1,208 @@
-"""Token observables: ranks and alignment of a token matrix X (n, d), rows are tokens."""
+"""What token matrices X (..., n, d) say about collapse: rank, direction, sameness. Float64, any array library.
+
+Everything built on singular values takes a `TokenSpectrum`, so that one eigendecomposition of the smaller Gram matrix
+serves all; nothing n x n is formed unless n < d. All quantities are invariant under X -> c X.
+A zero matrix has no rank or direction: the result is nan there, and tables print null.
+"""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import scipy.linalg
+from array_api_compat import array_namespace
 
-_TILE = 512
-_SMALLEST = 1e-300  # below this an excess is reported as unknown: its logarithm goes on
+__all__ = [
+    "TokenSpectrum",
+    "effective_rank",
+    "gram_stable_rank",
+    "gram_stable_rank_excess",
+    "log_gram_stable_rank_excess",
+    "rank_one_residual",
+    "token_cosine",
+    "token_spectrum",
+    "token_stable_rank",
+]
+
+SLAB = 1 << 21  # entries converted to float64 at a time
+POWER_STEPS = 30
+POWER_RESIDUAL = 1e-13
+SPLIT_RESIDUAL = 1e-4
+TINY = 1e-300
 
 
-def token_observables(X: Any) -> dict[str, float]:
-    """Every token observable of X (n, d), from one Gram matrix; float64 accumulation whatever the dtype of X.
+@dataclass(frozen=True, eq=False)
+class TokenSpectrum:
+    """Singular values s_1 >= s_2 >= ... of X.
 
-    token_stable_rank ||X||_F^2/s_1^2; gram_stable_rank sum s_i^4/s_1^4 (the stable rank of X X^T); gram_stable_rank_excess,
-    the same minus 1 as the sum over i >= 2; log_gram_stable_rank_excess; effective_rank, the exponential of the entropy
-    of s_i^2/sum s^2; token_cosine, the mean cosine over pairs of different tokens; rank_one_residual
-    ||(I - J) X||_F/||X||_F. NaN where a quantity is undefined: X = 0, no pair of non-zero tokens.
+    top: s_1, (...) float64. tail: (s_i / s_1)^2 for i >= 2, descending, (..., min(n, d) - 1) float64, each free of
+    cancellation against 1 down to the rounding of the entries of X themselves; nan if X = 0.
     """
-    X = np.asarray(X)
-    squares = token_spectrum(X)
-    return {
-        "token_stable_rank": stable_rank(squares),
-        "gram_stable_rank": gram_stable_rank(squares),
-        "gram_stable_rank_excess": gram_stable_rank_excess(squares),
-        "log_gram_stable_rank_excess": log_gram_stable_rank_excess(squares),
-        "effective_rank": effective_rank(squares),
-        "token_cosine": token_cosine(X),
-        "rank_one_residual": rank_one_residual(X),
-    }
+
+    top: Any
+    tail: Any
 
 
-def token_spectrum(X: Any) -> np.ndarray:
-    """Squared singular values of X (n, d), largest first, (min(n, d),) float64, from a Gram matrix of the smaller side.
+def token_spectrum(X: Any) -> TokenSpectrum:
+    """The spectrum of X (..., n, d), float32 or float64.
 
-    The largest singular direction is split off first, so that the rounding error of the others is relative to the second
-    one: an excess as small as 1e-14 keeps its digits. With v the top eigenvector of the Gram matrix, X (I - v v^T) has
-    the remaining values up to r^2/s_1^2, r the residual of v.
+    Eigenvalues of a Gram matrix carry an error eps s_1^2, which drowns a collapsed tail. So where power steps find a
+    leading left vector u, the tail is taken from (I - u u^T) X. With r = |X^T X v / s - s v|, s u = X v, its squares
+    are those of X up to a *relative* r^2 / (s_1^2 - s_2^2) (Schur complement of the first row and column; derived).
     """
-    X = np.asarray(X)
-    if X.shape[0] < X.shape[1]:
-        X = X.T
-    width = X.shape[1]
-    if width == 1:
-        return np.array([_frobenius_squared(X)])
-    gram = _gram(X)
-    if not gram.any():
-        return np.zeros(width)
-    _, top = scipy.linalg.eigh(gram, subset_by_index=(width - 1, width - 1), check_finite=False)
-    v = top[:, 0]
-    rest = _gram(X, without=v)
-    largest = max(float(v @ (gram @ v)), 0.0)
-    others = scipy.linalg.eigvalsh(rest, check_finite=False)[::-1][: width - 1]
-    return np.concatenate([[largest], np.clip(others, 0.0, largest)])
+    xp = array_namespace(X)
+    if X.ndim < 2 or X.shape[-1] == 0 or X.shape[-2] == 0:
+        raise ValueError(f"tokens must have shape (..., n, d) with n, d >= 1, got {tuple(X.shape)}")
+    flat = xp.reshape(X, (-1, *X.shape[-2:]))
+    found = [_one_spectrum(xp, flat[i, ...]) for i in range(flat.shape[0])]
+    top = xp.reshape(xp.stack([one[0] for one in found]), X.shape[:-2])
+    tail = xp.reshape(xp.stack([one[1] for one in found]), (*X.shape[:-2], min(X.shape[-2:]) - 1))
+    return TokenSpectrum(top, tail)
 
 
-def stable_rank(squares: np.ndarray) -> float:
-    """sum s^2 / s_1^2 from squared singular values, largest first; NaN for a zero matrix."""
-    return float(squares.sum() / squares[0]) if squares[0] > 0 else math.nan
+def token_stable_rank(spectrum: TokenSpectrum) -> Any:
+    """||X||_F^2 / s_1^2, in [1, min(n, d)]."""
+    return 1.0 + _sum(spectrum.tail)
 
 
-def gram_stable_rank(squares: np.ndarray) -> float:
-    """sum s^4 / s_1^4."""
-    return 1.0 + gram_stable_rank_excess(squares)
+def gram_stable_rank(spectrum: TokenSpectrum) -> Any:
+    """||S||_F^2 / ||S||^2 = sum s_i^4 / s_1^4 for S = X X^T, in [1, min(n, d)]: the stable rank of *Mind the Gap*."""
+    return 1.0 + gram_stable_rank_excess(spectrum)
 
 
-def gram_stable_rank_excess(squares: np.ndarray) -> float:
-    """sum over i >= 2 of (s_i/s_1)^4: the Gram stable rank minus one, without cancellation; NaN below 1e-300."""
-    if not squares[0] > 0:
-        return math.nan
-    excess = float(np.sum((squares[1:] / squares[0]) ** 2))
-    return excess if excess >= _SMALLEST else math.nan
+def gram_stable_rank_excess(spectrum: TokenSpectrum) -> Any:
+    """gram_stable_rank - 1, as sum over i >= 2, so without cancellation. Underflows to 0 below 1e-308."""
+    return _sum(spectrum.tail**2)
 
 
-def log_gram_stable_rank_excess(squares: np.ndarray) -> float:
-    """Natural logarithm of the excess, also where the excess itself underflows; NaN for rank one."""
-    positive = squares[1:][squares[1:] > 0]
-    if not positive.size:
-        return math.nan
-    logs = 2 * (np.log(positive) - math.log(squares[0]))
-    return float(np.logaddexp.reduce(logs))
+def log_gram_stable_rank_excess(spectrum: TokenSpectrum) -> Any:
+    """Natural logarithm of the excess, also where the excess underflows; -inf for tokens of rank exactly one."""
+    xp, tail = array_namespace(spectrum.tail), spectrum.tail
+    if tail.shape[-1] == 0:
+        return xp.full(spectrum.top.shape, -xp.inf, dtype=xp.float64)
+    first = tail[..., 0]
+    some = first > 0
+    safe = xp.where(some, first, 1.0)
+    log = 2 * xp.log(safe) + xp.log(_sum((tail / safe[..., None]) ** 2) + xp.astype(~some, xp.float64))
+    return xp.where(some, log, xp.where(first == 0, -xp.inf, xp.nan))
 
 
-def effective_rank(squares: np.ndarray) -> float:
-    """exp of the entropy of s_i^2 / sum s^2."""
-    total = squares.sum()
-    if not total > 0:
-        return math.nan
-    shares = squares[squares > 0] / total
-    return float(np.exp(-np.sum(shares * np.log(shares))))
+def effective_rank(spectrum: TokenSpectrum) -> Any:
+    """exp of the entropy of p_i = s_i^2 / sum s_j^2, in [1, min(n, d)]."""
+    xp, tail = array_namespace(spectrum.tail), spectrum.tail
+    total = token_stable_rank(spectrum)
+    positive = tail > 0
+    entropy = xp.log(total) - _sum(xp.where(positive, tail * xp.log(xp.where(positive, tail, 1.0)), 0.0)) / total
+    return xp.exp(entropy)
 
 
-def token_cosine(X: Any) -> float:
-    """Mean cosine over ordered pairs of different tokens, in O(n d): (|sum of unit rows|^2 - n)/(n (n - 1)).
+def token_cosine(X: Any) -> Any:
+    """Mean cosine over pairs of different tokens (rows), from |sum of unit rows|^2. Zero rows are left out.
 
-    Zero tokens have no direction and are left out; NaN with fewer than two others.
+    nan with fewer than two rows that have a direction. Between -1/(n - 1) and 1.
     """
-    X = np.asarray(X)
-    total, count = np.zeros(X.shape[1]), 0
-    for rows in _tiles(X):
-        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        kept = lengths > 0
-        total += (rows[kept] / lengths[kept, None]).sum(axis=0)
-        count += int(kept.sum())
-    return float((total @ total - count) / (count * (count - 1))) if count > 1 else math.nan
+    xp = array_namespace(X)
+    total = xp.zeros((*X.shape[:-2], X.shape[-1]), dtype=xp.float64)
+    number = xp.zeros(X.shape[:-2], dtype=xp.float64)
+    for rows in _slabs(xp, X):
+        largest = xp.max(xp.abs(rows), axis=-1, keepdims=True)
+        scaled = rows / xp.where(largest > 0, largest, 1.0)
+        norm = xp.sqrt(xp.sum(scaled * scaled, axis=-1, keepdims=True))
+        total = total + xp.sum(scaled / xp.where(norm > 0, norm, 1.0), axis=-2)
+        number = number + xp.sum(xp.astype(norm[..., 0] > 0, xp.float64), axis=-1)
+    pairs = number * (number - 1.0)
+    return xp.where(pairs > 0, (_sum(total * total) - number) / xp.where(pairs > 0, pairs, 1.0), xp.nan)
 
 
-def rank_one_residual(X: Any) -> float:
-    """||X - 1 x^T||_F/||X||_F with x the mean token: the relative distance to equal tokens."""
-    X = np.asarray(X)
-    mean = sum((rows.sum(axis=0) for rows in _tiles(X)), np.zeros(X.shape[1])) / X.shape[0]
-    apart = sum(float(np.sum((rows - mean) ** 2)) for rows in _tiles(X))
-    total = _frobenius_squared(X)
-    return math.sqrt(apart / total) if total > 0 else math.nan
+def rank_one_residual(X: Any) -> Any:
+    """||(I - J) X||_F / ||X||_F: relative distance to the nearest 1 x^T (all tokens equal), in [0, 1]."""
+    xp = array_namespace(X)
+    scale = xp.astype(xp.max(xp.abs(X), axis=(-2, -1), keepdims=True), xp.float64)
+    scale = xp.where(scale > 0, scale, 1.0)
+    mean = xp.zeros((*X.shape[:-2], 1, X.shape[-1]), dtype=xp.float64)
+    for rows in _slabs(xp, X):
+        mean = mean + xp.sum(rows / scale, axis=-2, keepdims=True) / X.shape[-2]
+    whole = xp.zeros(X.shape[:-2], dtype=xp.float64)
+    apart = xp.zeros(X.shape[:-2], dtype=xp.float64)
+    for rows in _slabs(xp, X):
+        scaled = rows / scale
+        whole = whole + xp.sum(scaled**2, axis=(-2, -1))
+        apart = apart + xp.sum((scaled - mean) ** 2, axis=(-2, -1))
+    return xp.where(whole > 0, xp.sqrt(apart / xp.where(whole > 0, whole, 1.0)), xp.nan)
 
 
-def _tiles(X: np.ndarray) -> list[np.ndarray]:
-    return [np.asarray(X[at : at + _TILE], dtype=np.float64) for at in range(0, X.shape[0], _TILE)]
+def _sum(terms: Any) -> Any:
+    return array_namespace(terms).sum(terms, axis=-1)
 
 
-def _frobenius_squared(X: np.ndarray) -> float:
-    return sum(float(np.vdot(rows, rows)) for rows in _tiles(X))
+def _slabs(xp: Any, X: Any) -> Iterator[Any]:
+    """Rows of X (..., n, d), some at a time, in float64."""
+    width = 1
+    for size in (*X.shape[:-2], X.shape[-1]):
+        width *= size
+    step = max(1, SLAB // max(width, 1))
+    for start in range(0, X.shape[-2], step):
+        yield xp.astype(X[..., start : start + step, :], xp.float64)
 
 
-def _gram(X: np.ndarray, without: np.ndarray | None = None) -> np.ndarray:
-    """X^T X in float64, or that of X (I - v v^T)."""
-    total = np.zeros((X.shape[1], X.shape[1]))
-    for rows in _tiles(X):
-        if without is not None:
-            rows = rows - np.outer(rows @ without, without)
-        total += scipy.linalg.blas.dsyrk(1.0, rows.T, lower=0)
-    return np.triu(total) + np.triu(total, 1).T
+def _one_spectrum(xp: Any, X: Any) -> tuple[Any, Any]:
+    """(s_1, tail) of one X (n, d)."""
+    X = X if X.shape[0] >= X.shape[1] else xp.matrix_transpose(X)
+    scale = float(xp.max(xp.abs(X)))
+    if not 0 <= scale < float("inf"):
+        raise ValueError("tokens hold NaN or infinity: check the layer that made them")
+    if scale == 0:
+        return xp.asarray(0.0, dtype=xp.float64), xp.full((X.shape[1] - 1,), xp.nan, dtype=xp.float64)
+
+    def slabs() -> Iterator[Any]:
+        return (rows / scale for rows in _slabs(xp, X))
+
+    found = _split(xp, slabs, _leading(xp, slabs))
+    if found is None:
+        squares = _gram_eigenvalues(xp, slabs())
+        found = squares[0] ** 0.5, squares[1:] / squares[0]
+    return found[0] * scale, found[1]
+
+
+def _leading(xp: Any, slabs: Callable[[], Iterator[Any]]) -> Any:
+    """Power steps: a right singular vector (d,) that probably leads, or None if they converge slowly."""
+    v = sum(xp.sum(rows, axis=0) for rows in slabs())
+    first = next(slabs())[0, ...]  # in case that the column sums vanish
+    v = v + first * (xp.linalg.vector_norm(v) + 1.0)
+    previous = float("inf")
+    for _ in range(POWER_STEPS):
+        norm = float(xp.linalg.vector_norm(v))
+        if norm == 0:
+            return None
+        v = v / norm
+        image, square = 0.0, 0.0
+        for rows in slabs():
+            part = rows @ v
+            square = square + xp.sum(part * part)
+            image = image + xp.matrix_transpose(rows) @ part
+        residual = float(xp.linalg.vector_norm(image - square * v)) / max(float(square), TINY)
+        if residual <= POWER_RESIDUAL or residual > 0.7 * previous:
+            break
+        previous, v = residual, image
+    return v if residual <= SPLIT_RESIDUAL else None
+
+
+def _split(xp: Any, slabs: Callable[[], Iterator[Any]], v: Any) -> tuple[Any, Any] | None:
+    """(s, (s_i / s)^2 for the others) with s = |X v| split off; None if v does not lead."""
+    if v is None:
+        return None
+    images = [rows @ v for rows in slabs()]
+    top = sum(xp.sum(image * image) for image in images) ** 0.5
+    row = sum(xp.matrix_transpose(rows) @ (image / top) for rows, image in zip(slabs(), images, strict=True))
+    rest = (rows - (image / top)[:, None] * row[None, :] for rows, image in zip(slabs(), images, strict=True))
+    squares = _gram_eigenvalues(xp, rest)[:-1]  # the last one belongs to v
+    if squares.shape[0] and float(squares[0]) > float(top) ** 2:
+        return None
+    return top, squares / top**2
+
+
+def _gram_eigenvalues(xp: Any, slabs: Iterator[Any]) -> Any:
+    """Eigenvalues of the sum of rows^T rows, descending, clipped at 0."""
+    squares = xp.flip(xp.linalg.eigvalsh(sum(xp.matrix_transpose(rows) @ rows for rows in slabs)), axis=0)
+    return xp.where(squares > 0, squares, 0.0)
