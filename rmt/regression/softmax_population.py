@@ -62,6 +62,8 @@ def minimiser(problem: SoftmaxRegression, *, tau: float = 1.0, rotation: np.ndar
     `rotation` is O: the first p rows of it, (p, d) with orthonormal rows; without it coordinates are padded
     with zeros. Over all O these are all the minima of risk + regulariser.
     """
+    if not (np.isfinite(tau) and tau > 0):
+        raise ValueError(f"tau = {tau}; the balance of the two factors must be positive: choose about 4 s_1")
     left, values, right = problem.factors
     gauge = np.eye(problem.outputs, problem.width) if rotation is None else rotation[: problem.outputs]
     half = np.sqrt(values)[:, None] * gauge
