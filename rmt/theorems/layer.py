@@ -8,12 +8,14 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+import scipy.linalg
 import scipy.special
 
 from rmt.laws.hermite import HermiteLaw
 from rmt.laws.lognormal_softmax import effective_variance, softmax_moment
 
-_NODES = 40
+_NODES = 32
+MOST_RANKS = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,7 +23,7 @@ class Layer:
     """One layer of softmax attention over n tokens with iid (head_dim None) or key-query logits of deviation beta.
 
     Given its query, row i of key-query logits is iid normal with log-variance beta^2 r, r = |q|^2/d_k, which has the law
-    chi^2_{d_k}/d_k: row statistics are exact averages of iid ones over r (Gauss-Laguerre, 40 nodes).
+    chi^2_{d_k}/d_k: row statistics are exact averages of iid ones over r (Gauss quadrature, 32 nodes).
     """
 
     n: int
@@ -30,17 +32,18 @@ class Layer:
 
     def over_rows(self, statistic: Callable[[np.ndarray], np.ndarray]) -> float:
         """E over rows of a function of the row's log-variance."""
-        if self.head_dim is None:
-            return float(statistic(np.array([self.beta**2]))[0])
         temperature, weight = self.temperatures
         return float(weight @ statistic(self.beta**2 * temperature))
 
     @functools.cached_property
     def temperatures(self) -> tuple[np.ndarray, np.ndarray]:
-        """Nodes r and weights of chi^2_{d_k}/d_k."""
-        assert self.head_dim is not None
-        node, weight = scipy.special.roots_genlaguerre(_NODES, self.head_dim / 2 - 1)
-        kept = weight > 1e-18 * weight.max()
+        """Nodes r and weights of chi^2_{d_k}/d_k (r = 1 for iid logits), from the Jacobi matrix: any d_k, no overflow."""
+        if self.head_dim is None:
+            return np.ones(1), np.ones(1)
+        k, alpha = np.arange(_NODES), self.head_dim / 2 - 1
+        node, vector = scipy.linalg.eigh_tridiagonal(2 * k + 1 + alpha, np.sqrt(k[1:] * (k[1:] + alpha)))
+        weight = vector[0] ** 2
+        kept = weight > 1e-18
         return 2 * node[kept] / self.head_dim, weight[kept] / weight[kept].sum()
 
     @functools.cached_property
@@ -61,18 +64,25 @@ class Layer:
 
     @property
     def column_effect(self) -> float:
-        """beta^4/(2 d_k): the variance of key norms lengthens the mean row, a rank-one effect of order one (derived)."""
-        return 0.0 if self.head_dim is None else self.beta**4 / (2 * self.head_dim)
+        """The variance of key norms lengthens the mean row: a rank-one effect of order one, beta^4/(2 d_k) (derived).
+
+        Two rows of queries q, q' share E_k F F' = e^tau, tau = beta^2 q.q'/d_k, and E e^tau = (1 - s^2)^(-d_k/2) with
+        s = beta^2/d_k. Expanding both normalisers lowers it by the factor 1 - (6 e^(beta^2) - 3)/n + O(n^-2).
+        """
+        if self.head_dim is None or self.beta**2 >= self.head_dim:
+            return 0.0
+        raw = math.expm1(-self.head_dim / 2 * math.log1p(-((self.beta**2 / self.head_dim) ** 2)))
+        return raw / (1 + (6 * math.exp(min(self.beta**2, 50.0)) - 3) / self.n)
 
     @property
     def mean_row_squared(self) -> float:
-        """E |A^T u|^2 = 1 + sigma_n^2/n + column effect, u = 1/sqrt(n): exact for iid logits."""
+        """E |A^T u|^2 = 1 + sigma_n^2/n + column effect, u = 1/sqrt(n): exact for iid logits, where the effect is zero."""
         return 1 + self.variance / self.n + self.column_effect
 
     @property
     def top_squared(self) -> float:
-        """s_1^2 = |A^T u|^2 + |B A^T u|^2/|A^T u|^2 + ..., B = (I - J) A: the second term is sigma_n^4/n^2."""
-        return self.mean_row_squared + self.variance**2 / self.n**2
+        """s_1^2 = |A^T u|^2 + |B A^T u|^2/|A^T u|^2 + ..., B = (I - J) A: the second term is small, sigma^2/n of the excess."""
+        return self.mean_row_squared + (self.mean_row_squared - 1) * self.variance / self.n
 
     @functools.cached_property
     def law(self) -> HermiteLaw:
@@ -89,8 +99,12 @@ class Layer:
         d_k >= 64, beta <= 1, n >= 512).
         """
         if self.head_dim is None:
-            moments = [float(softmax_moment(self.beta**2, self.n, power)) for power in (2, 3, 4)]
-            fourth = moments[2] - 4 * moments[1] + 6 * moments[0] - 3
+            if self.beta < 0.1:  # the central moment would cancel; the normaliser is then negligible
+                q = math.exp(self.beta**2)
+                fourth = self.variance**2 * (q**4 + 2 * q**3 + 3 * q**2 - 3)
+            else:
+                moments = [float(softmax_moment(self.beta**2, self.n, power)) for power in (2, 3, 4)]
+                fourth = moments[2] - 4 * moments[1] + 6 * moments[0] - 3
             return 2 * self.variance**2 + (fourth - 3 * self.variance**2) / self.n
         r, weight = self.temperatures
         b = self.beta**2
@@ -107,20 +121,42 @@ class Layer:
         rows = effective_variance(b * r, self.n)
         return float(weight @ rows**2 + weight @ columns**2 + np.sum(mean**2 / ratio))
 
-    @functools.cached_property
-    def largest_entry(self) -> float:
-        """sqrt(n) times the median of the largest entry of A: a/(a + n - 1), a = exp(beta z - beta^2/2).
+    def large_entry(self, rank: int) -> float:
+        """sqrt(n) times the median of the rank-th largest entry of A: a/(a + n - 1), a = exp(beta z - beta^2/2).
 
-        z is the median of the maximum of n^2 standard normal numbers.
+        The number of n^2 standard normal numbers above z is Poisson; z is where its mean is the median of Gamma(rank).
         """
-        z = -float(scipy.special.ndtri(-math.expm1(-math.log(2) / self.n**2)))
+        z = -float(scipy.special.ndtri(min(scipy.special.gammaincinv(rank, 0.5) / self.n**2, 0.5)))
         weight = math.exp(min(self.beta * z - self.beta**2 / 2, 700.0))
         return math.sqrt(self.n) * weight / (weight + self.n - 1)
+
+    @functools.cached_property
+    def largest_entry(self) -> float:
+        """sqrt(n) times the median of the largest entry of A."""
+        return self.large_entry(1)
+
+    @functools.cached_property
+    def leading(self) -> tuple[tuple[float, bool], ...]:
+        """Medians of the largest singular values of A - 11^T/n, and whether a single entry carries each: 8 pairs.
+
+        Entries outside the bulk come first, by the entry rule; then the bulk in its own order (`HermiteLaw.largest`).
+        """
+        edges = [self.law.edge(entry=self.large_entry(rank)) for rank in range(1, MOST_RANKS + 1)]
+        outside = [math.sqrt(edge.square / self.n) for edge in edges if edge.detached]
+        inside = self.law.largest(MOST_RANKS - len(outside)) / math.sqrt(self.n)
+        return tuple((value, True) for value in outside) + tuple((float(value), False) for value in inside)
 
     @property
     def condensation(self) -> float:
         """beta/sqrt(2 ln n): above 1/2 single rows stop averaging, above 1 attention condenses on few tokens."""
         return self.beta / math.sqrt(2 * math.log(self.n)) if self.n > 1 else math.inf
+
+    def row_limits(self) -> str | None:
+        """Why a row average cannot be computed, or None: the exact integral covers log-variances up to 400."""
+        largest = self.beta**2 * float(self.temperatures[0].max())
+        return (
+            f"log-variance {largest:.3g} of the hottest rows: computed up to 400; lower beta" if largest > 400 else None
+        )
 
     def limits(self) -> str | None:
         """Why the approximations do not hold here, or None where they do; the exact row averages always hold."""

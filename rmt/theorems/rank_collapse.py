@@ -7,10 +7,11 @@ import math
 from rmt.laws.hermite import TW1_MEAN
 from rmt.laws.lognormal_softmax import effective_variance
 from rmt.theorems.layer import Layer
-from rmt.theorems.prediction import Approximation, Prediction, out_of_range, relative_band
+from rmt.theorems.prediction import Approximation, Prediction, absolute_band, out_of_range, relative_band
 
 SOURCE = "nait-saada2024; derived, see rmt.theorems.rank_collapse"
-_NAMES = ("token_stable_rank", "gram_stable_rank", "rank_one_residual")
+_NAMES = ("token_stable_rank", "gram_stable_rank", "token_cosine", "rank_one_residual")
+VALIDITY = "n >= 200, beta <= 1, widths >= 32"
 
 
 def token_predictions(
@@ -25,12 +26,17 @@ def token_predictions(
         gram stable rank - 1 = [E s^4/n + sigma^4 (1/d_v [+ 1/d])] prod d^2/((d - 2)(d - 4)) / s_1^4.
     Removed: every Gaussian factor multiplies z^2 of the all-degrees law by 1 + (n/m) g R(g); the end of that spectrum,
     moved by the mean of Tracy-Widom, is s_1^2, and sum s^4/n = E s^4 + sigma^4 (n/d_v [+ n/d]).
+    Its effective rank is exp of the entropy -E x ln x (`HermiteLaw.log_moment`); the spread of row and column scales
+    counts there as one more factor, of the ratio that the fourth moment asks for. (Kept, the length of the one outlier
+    sets the effective rank: it scatters by a tenth from draw to draw and is not predicted.)
+    The mean cosine that is left is that of the shared column effect, over sigma^2: zero for iid logits.
 
     Measured over predicted, n = 256, 512, 1024, beta 0.3, 0.5, 0.83, d_k 64, 128 and iid: excess 0.94 to 1.05 (sd of one
     draw 0.07 to 0.29), kept token stable rank 0.986 to 1.013, removed Gram stable rank 0.95 to 1.05, token 0.96 to 1.03,
-    cosine within 2 %. Bands: 15 % (excess), 10 % (removed Gram), 5 % (the rest).
+    cosine within 2 %, effective rank 0.97 to 1.01 (0.99 at beta <= 0.5). Bands: 15 % (excess), 10 % (removed Gram),
+    5 % (the rest; for a removed cosine plus a quarter of 1/n).
     """
-    names = (*_NAMES, *(() if removed else ("gram_stable_rank_excess", "token_cosine")))
+    names = (*_NAMES, "effective_rank" if removed else "gram_stable_rank_excess")
     if layer.beta == 0 or layer.n == 1:
         return {}
     reason = layer.limits() or _too_heavy(layer, removed)
@@ -73,19 +79,31 @@ def _removed(layer: Layer, widths: tuple[int, ...]) -> dict[str, Prediction]:
     gram = layer.n * (layer.fourth_moment + layer.variance**2 * sum(factors)) / square**2
     total = layer.variance
     apart = math.sqrt((1 + total - layer.mean_row_squared) / total)
+    cosine = layer.column_effect / layer.variance
+    band = absolute_band(cosine, 0.05 * cosine + 0.25 / layer.n)
     return {
         "token_stable_rank": _about(stable, 0.05),
         "gram_stable_rank": _about(gram, 0.10),
+        "effective_rank": _about(_bulk_rank(layer, factors), 0.05),
+        "token_cosine": Approximation(value=cosine, band=band, source=SOURCE, validity=VALIDITY),
         "rank_one_residual": _about(apart, 0.01),
     }
+
+
+def _bulk_rank(layer: Layer, factors: list[float]) -> float:
+    spread = max(layer.fourth_moment - layer.law.fourth_moment, 0.0) / layer.variance**2
+    spread = min(spread, 1.0)
+    return layer.n * math.exp(-layer.law.log_moment(factors=[*factors, *([spread] if spread > 0 else [])]))
 
 
 def _too_heavy(layer: Layer, removed: bool) -> str | None:
     if removed and layer.beta > 0.9 and layer.head_dim is None:
         return f"beta = {layer.beta:g}: above 0.9 single entries of iid weights carry the rank of the repaired tokens"
+    if removed and layer.beta > 0.4 and layer.head_dim is not None and layer.head_dim < 32:
+        return f"head_dim = {layer.head_dim}: repaired tokens are calibrated for head_dim >= 32 at beta above 0.4"
     return None
 
 
 def _about(value: float, width: float) -> Prediction:
     band = relative_band(value, width)
-    return Approximation(value=value, band=band, source=SOURCE, validity="n >= 200, beta <= 1, widths >= 32")
+    return Approximation(value=value, band=band, source=SOURCE, validity=VALIDITY)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from rmt.theorems.layer import layer
-from rmt.theorems.prediction import Prediction
 from rmt.theorems.rank_collapse import token_predictions
-from rmt.theorems.spectral_gap import matrix_predictions
+from rmt.theorems.spectral_gap import Predictions, matrix_predictions
 
 
 def width_predictions(
@@ -18,7 +17,7 @@ def width_predictions(
     tokens: str,
     width: int,
     value_width: int,
-) -> dict[str, Prediction]:
+) -> Predictions:
     """Predictions by quantity for model "iid" or "keyquery", variant "plain" or "outlier_removed".
 
     tokens: "orthonormal", or "independent" for Gaussian value tokens. Raises ValueError for an unknown model or variant.
