@@ -25,7 +25,7 @@ _LOOK = {
     "third": {"color": _COLOURS[2], "marker": "^", "linestyle": "-."},
     "fourth": {"color": _COLOURS[4], "marker": "D", "linestyle": ":"},
 }
-_PARAMETERS = {
+_PARAMETERS: dict[Any, Any] = {
     "font.size": 9,
     "axes.titlesize": 10,
     "axes.titlelocation": "left",

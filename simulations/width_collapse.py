@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 SQRT_LN2 = math.sqrt(math.log(2.0))  # beta for which the weights have standard deviation equal to their mean
 RANKS = 8  # leading singular values reported one by one when the whole spectrum is there
+SMALLEST_EXCESS = 1e-300  # below this the excess is unknown; its logarithm goes on
 ZERO = 1e-7  # a singular value below this is rounding: the ratios of a zero matrix are undefined
 
 
@@ -47,7 +48,7 @@ class Setting:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        derived = {"width": self.width or min(self.n, 1024)}
+        derived: dict[str, Any] = {"width": self.width or min(self.n, 1024)}
         derived["value_width"] = self.value_width or derived["width"]
         derived |= {"head_dim": None} if self.model == "iid" else {"weights": None}  # so that duplicates merge
         if self.model == "keyquery" and self.head_dim is None:
@@ -80,70 +81,89 @@ def _ensemble(setting: Setting) -> Any:
 
 
 def _one_draw(setting: Setting, draw: int, stream: Any, bench: Bench) -> dict[str, Any]:
+    from rmt.arrays import to_host
     from rmt.attention.variants import variant
     from rmt.ensembles.tokens import value_tokens
-    from rmt.observables.tokens import token_observables
 
     matrix = _ensemble(setting).matrix(
         stream, draw, backend=bench.backend, dtype=bench.dtype, workers=bench.workers, memory_budget=bench.memory_budget
     )
     altered = variant(setting.variant)
-    record = _spectrum(setting, matrix, altered, stream, draw, bench)
+    operator = altered.operate(matrix)
+    record = _spectrum(setting, matrix, altered, operator, stream, draw, bench)
     tokens = value_tokens(
         stream,
         draw,
         setting.n,
-        setting.width,
-        setting.value_width,
+        setting.width or setting.n,
+        setting.value_width or setting.n,
         tokens="orthonormal" if setting.tokens == "orthonormal" else "gaussian",
         backend=bench.backend,
         dtype=bench.dtype,
         workers=bench.workers,
     )
-    return {**record, **token_observables(altered.tokens(matrix.apply(tokens), tokens))}
+    return {**record, **_tokens(to_host(operator.apply(tokens)))}
 
 
-def _spectrum(setting: Setting, matrix: Any, altered: Any, stream: Any, draw: int, bench: Bench) -> dict[str, Any]:
+def _spectrum(
+    setting: Setting, matrix: Any, altered: Any, operator: Any, stream: Any, draw: int, bench: Bench
+) -> dict[str, Any]:
     """Singular values of the altered matrix, from the whole spectrum or by Lanczos, and what follows from them."""
     import numpy as np
 
     from rmt.kernels import kernels_for
     from rmt.linalg.full_spectrum import singular_values
     from rmt.linalg.top_singular import top_singular_values
-    from rmt.observables import spectrum
 
     record: dict[str, Any] = {}
     if bench.spectrum == "full":
         from rmt.arrays import to_host
 
-        values = singular_values(altered.dense(to_host(matrix.dense()))).values
+        values = singular_values(altered.alter(to_host(matrix.dense()))).values
         record["_spectrum"] = values
         record["singular_value"] = np.pad(values[:RANKS], (0, max(0, RANKS - values.size)), constant_values=np.nan)
     else:
         from rmt.arrays import CPU
 
-        noise = kernels_for(CPU).variates(stream.within("lanczos").words("start", draw), 0, setting.n, 3)
-        start = np.array(noise, dtype=np.float64)
-        start[:, 0] += matrix.column_sums  # nearly the top direction of an unaltered matrix
-        top = top_singular_values(lambda v: altered.gram_product(matrix, v), start, count=2, noise=1.0)
+        words = stream.within("lanczos").words("probe", draw)
+        probe = kernels_for(CPU).variates(words, 0, setting.n, 1)
+        guess = operator.column_sums if setting.variant == "plain" else None
+        top = top_singular_values(operator.gram_product, setting.n, probe=probe, start=guess)
         if not top.converged:
             raise ArithmeticError(f"singular values of {setting}: {top.certificate}")
         values = top.values if setting.n > 1 else np.array([top.values[0], np.nan])
         record["_residual"] = (top.upper - top.lower) / 2
         record["_missed_above"] = top.missed_above
-    first, second = spectrum.top_singular_value(values), spectrum.second_singular_value(values)
-    squared = altered.frobenius_norm_squared(matrix)
+    first, second = values[0], values[1] if setting.n > 1 else np.nan
+    squared = operator.frobenius_norm_squared
     record |= {
         "top_singular_value": first,
         "second_singular_value": second,
         "spectral_gap": first - second,
-        "gap_ratio": spectrum.gap_ratio(values) if first > ZERO else np.nan,
+        "gap_ratio": second / first if first > ZERO else np.nan,
         "frobenius_norm_squared": squared,
-        "attention_stable_rank": spectrum.attention_stable_rank(squared, first) if first > ZERO else np.nan,
+        "attention_stable_rank": squared / first**2 if first > ZERO else np.nan,
     }
     if setting.variant == "plain":
         record["attention_entropy"] = matrix.entropy
     return record
+
+
+def _tokens(X: Any) -> dict[str, Any]:
+    """Ranks and sameness of the tokens after the layer."""
+    from rmt.observables import tokens
+
+    found = tokens.token_spectrum(X)
+    excess = float(tokens.gram_stable_rank_excess(found))
+    return {
+        "token_stable_rank": float(tokens.token_stable_rank(found)),
+        "gram_stable_rank": float(tokens.gram_stable_rank(found)),
+        "gram_stable_rank_excess": excess if excess >= SMALLEST_EXCESS else math.nan,
+        "log_gram_stable_rank_excess": float(tokens.log_gram_stable_rank_excess(found)),
+        "effective_rank": float(tokens.effective_rank(found)),
+        "token_cosine": float(tokens.token_cosine(X)),
+        "rank_one_residual": float(tokens.rank_one_residual(X)),
+    }
 
 
 def predict(setting: Setting) -> dict[str, Any]:

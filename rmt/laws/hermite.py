@@ -111,10 +111,12 @@ class HermiteLaw:
             moment = 1 + g * float(self.r_transform(g))
             return -moment / square(g)
 
-        grid = np.geomspace(1e-4 * largest, largest * (1 - 1e-9), 600)
+        spread = np.geomspace(1e-8, 1, 400)[:-1]  # the minimum may lie close to the pole, or far from it
+        grid = largest * np.union1d(1 - spread, np.geomspace(1e-4, 0.99, 400))
         at = int(np.argmin([square(g) for g in grid]))
         bounds = (grid[max(at - 1, 0)], grid[min(at + 1, grid.size - 1)])
-        critical = float(scipy.optimize.minimize_scalar(square, bounds=bounds, method="bounded").x)
+        tight = {"xatol": 1e-7 * (bounds[1] - bounds[0])}
+        critical = float(scipy.optimize.minimize_scalar(square, bounds=bounds, method="bounded", options=tight).x)
         step = min(1e-3 * critical, (largest - critical) / 2)
         curvature = (square(critical + step) - 2 * square(critical) + square(critical - step)) / step**2
         slope = (cauchy(critical + step) - cauchy(critical - step)) / (2 * step)

@@ -50,9 +50,9 @@ def softmax_moment(log_variance: ArrayLike, n: ArrayLike, power: float) -> np.nd
 def _checked(log_variance: ArrayLike, n: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     v, count = np.broadcast_arrays(np.asarray(log_variance, float), np.asarray(n, float))
     if not (np.all(v >= 0) and np.all(v <= 400)):
-        raise ValueError(f"log_variance = {log_variance} is outside [0, 400]: give the variance of the logits")
+        raise ValueError(f"log_variance = {log_variance!r} is outside [0, 400]: give the variance of the logits")
     if not np.all(count >= 1):
-        raise ValueError(f"n = {n} has a value below 1: a softmax needs at least one entry")
+        raise ValueError(f"n = {n!r} has a value below 1: a softmax needs at least one entry")
     return v, count
 
 

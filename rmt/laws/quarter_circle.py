@@ -41,14 +41,14 @@ class QuarterCircle:
         return no_atoms()
 
     def density(self, x: ArrayLike) -> Array:
-        x = np.asarray(x, dtype=float)
-        inside = np.where(x >= 0, np.clip((self.radius - x) * (self.radius + x), 0, None), 0.0)
+        at = np.asarray(x, dtype=float)
+        inside = np.where(at >= 0, np.clip((self.radius - at) * (self.radius + at), 0, None), 0.0)
         return np.sqrt(inside) / (np.pi * self.variance)
 
     def cdf(self, x: ArrayLike) -> Array:
-        x = np.clip(np.asarray(x, dtype=float), 0, self.radius)
-        root = np.sqrt((self.radius - x) * (self.radius + x))
-        return (x * root / (2 * self.variance) + 2 * np.arctan2(x, root)) / np.pi
+        at = np.clip(np.asarray(x, dtype=float), 0, self.radius)
+        root = np.sqrt((self.radius - at) * (self.radius + at))
+        return (at * root / (2 * self.variance) + 2 * np.arctan2(at, root)) / np.pi
 
     def quantile(self, p: ArrayLike) -> Array:
         return quantile_from_cdf(self, p)

@@ -41,14 +41,14 @@ class Semicircle:
         return no_atoms()
 
     def density(self, x: ArrayLike) -> Array:
-        x = np.asarray(x, dtype=float)
-        inside = np.clip((self.radius - x) * (self.radius + x), 0, None)
+        at = np.asarray(x, dtype=float)
+        inside = np.clip((self.radius - at) * (self.radius + at), 0, None)
         return np.sqrt(inside) / (2 * np.pi * self.variance)
 
     def cdf(self, x: ArrayLike) -> Array:
-        x = np.clip(np.asarray(x, dtype=float), -self.radius, self.radius)
-        left, right = np.sqrt(self.radius + x), np.sqrt(self.radius - x)
-        return (x * left * right / (4 * self.variance) + 2 * np.arctan2(left, right)) / np.pi
+        at = np.clip(np.asarray(x, dtype=float), -self.radius, self.radius)
+        left, right = np.sqrt(self.radius + at), np.sqrt(self.radius - at)
+        return (at * left * right / (4 * self.variance) + 2 * np.arctan2(left, right)) / np.pi
 
     def quantile(self, p: ArrayLike) -> Array:
         return quantile_from_cdf(self, p)

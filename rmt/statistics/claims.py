@@ -11,7 +11,7 @@ import numpy as np
 import scipy.optimize
 import scipy.special
 
-from rmt.statistics.estimate import Estimate
+from rmt.statistics.estimate import Estimate, Statistic
 
 LACK_OF_FIT_LEVEL = 1e-3
 SMALLEST_MISFIT = 0.005  # relative: a curve that misses by less is a good enough description, however many draws say so
@@ -45,7 +45,7 @@ class Points:
     degrees: int
 
     @classmethod
-    def from_draws(cls, x: Sequence[float], draws: Sequence[Any], statistic: str) -> Points | None:
+    def from_draws(cls, x: Sequence[float], draws: Sequence[Any], statistic: Statistic) -> Points | None:
         """Points from one array of draws per x; None unless there are two x with two finite draws each."""
         kept = []
         for at, values in zip(x, draws, strict=True):
@@ -68,7 +68,7 @@ def exponent_claim(
     tolerance: float,
     along: str = "n",
     expected: str | None = None,
-    statistic: str = "median",
+    statistic: Statistic = "median",
     source: str,
 ) -> Claim:
     """Judge y ~ x^predicted by a weighted straight line in log-log.
@@ -102,7 +102,8 @@ def exponent_claim(
         verdict = "contradicted"
     else:
         verdict = "undecided"
-    detail = f"slope over {points.x.size} sizes, between the last two {last:.3f}; lack of fit p = {fit:.2g}; tolerance {tolerance:g}"
+    detail = f"slope over {points.x.size} sizes, between the last two {last:.3f}; lack of fit p = {fit:.2g}"
+    detail += f"; tolerance {tolerance:g}"
     return Claim(claim, along, predicted, float(slope), bounds, expected, verdict, source, detail)
 
 
@@ -115,7 +116,7 @@ def limit_claim(
     tolerance: float,
     along: str = "n",
     expected: str | None = None,
-    statistic: str = "median",
+    statistic: Statistic = "median",
     source: str,
     decay: tuple[float, float] = (0.25, 1.5),
 ) -> Claim:

@@ -48,7 +48,7 @@ def judge(draws: Any, prediction: Any, *, comparisons: int = 1, deterministic: b
     by `comparisons` rows, is disjoint from the band. Undecided otherwise: `detail` says how many draws would decide.
     A bound is judged one-sided. A single draw decides nothing unless the quantity is deterministic.
     """
-    statistic = prediction.statistic if prediction is not None else "mean"
+    statistic: Any = prediction.statistic if prediction is not None else "mean"
     estimate = Estimate.from_draws(draws, statistic, deterministic=deterministic)
     if prediction is None:
         return _verdict("no prediction", estimate, None, "")

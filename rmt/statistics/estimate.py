@@ -169,14 +169,24 @@ class _Rows:
 
 
 def _tails(rows: _Rows, value: Array, statistic: Statistic) -> tuple[Array, Array]:
-    parts = np.broadcast_arrays(value, rows.mean, rows.sd, rows.log_mean, rows.log_sd, rows.lognormal)
-    return _mixed_tail(*parts, -1, rows.count, statistic), _mixed_tail(*parts, +1, rows.count, statistic)
+    parts: Any = np.broadcast_arrays(value, rows.mean, rows.sd, rows.log_mean, rows.log_sd, rows.lognormal)
+    return tuple(_mixed_tail(*parts, side, rows.count, statistic) for side in (-1, +1))  # type: ignore[call-arg]
 
 
-def _mixed_tail(value, mean, sd, log_mean, log_sd, lognormal, side, count, statistic):
+def _mixed_tail(
+    value: Array,
+    mean: Array,
+    sd: Array,
+    log_mean: Array,
+    log_sd: Array,
+    lognormal: Array,
+    side: Any,
+    count: int,
+    statistic: Statistic,
+) -> Array:
     """Chance of a sample at least as far on `side` (+1 above, -1 below) of the value."""
     side = np.asarray(side, dtype=float)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         student = (mean - value) * np.sqrt(count) / sd
         gaussian = special.stdtr(count - 1, -side * student)
         gaussian = np.where((sd == 0) & (mean == value), 1.0, gaussian)
@@ -229,9 +239,9 @@ def _end(rows: _Rows, statistic: Statistic, tail: float, side: int) -> Array:
     student = mean + side * quantile * sd / np.sqrt(rows.count)
     arguments = (mean, sd, log_mean, log_sd, weight)
 
-    def excess(value, *rest):
+    def excess(value: Array, *rest: Any) -> Array:
         with np.errstate(divide="ignore"):
-            return np.log(_mixed_tail(value, *rest, -side, rows.count, statistic)) - np.log(tail)
+            return np.log(_mixed_tail(value, *rest, -side, rows.count, statistic)) - np.log(tail)  # type: ignore[call-arg]
 
     inner, outer = _bracket(excess, np.minimum(student, other), np.maximum(student, other), side, sd, arguments)
     with np.errstate(all="ignore"):

@@ -23,7 +23,9 @@ SOURCE = "nait-saada2024; derived, see rmt.laws.hermite"
 ROWS = "derived: exact average over rows, see rmt.laws.lognormal_softmax"
 TOP = "s_1^2 = 1 + sigma_n^2/n + column effect + O(n^-2)"
 UNIFORM = "A = 11^T/n exactly at beta = 0"
+HOTTEST = 400.0
 _ROUNDING = 1e-6
+_ROOT_ROUNDING = 3.5e-4  # sqrt of the float32 epsilon: a squared singular value is known to epsilon s_1^2
 
 
 def matrix_predictions(layer: Layer, *, removed: bool) -> Predictions:
@@ -124,8 +126,8 @@ def _exact(value: float, width: float) -> Prediction:
 def _uniform(layer: Layer, removed: bool) -> Predictions:
     """beta = 0 or one token: every row is uniform."""
 
-    def fixed(value: float) -> Prediction:
-        band = (value - _ROUNDING, value + _ROUNDING)
+    def fixed(value: float, width: float = _ROUNDING) -> Prediction:
+        band = (value - width, value + width)
         return Exact(value=value, band=band, source=UNIFORM, standing="theorem", validity="beta = 0 or n = 1")
 
     if removed:
@@ -137,5 +139,9 @@ def _uniform(layer: Layer, removed: bool) -> Predictions:
         "attention_stable_rank": fixed(1.0),
     }
     if layer.n > 1:
-        found |= {"second_singular_value": fixed(0.0), "spectral_gap": fixed(1.0), "gap_ratio": fixed(0.0)}
+        found |= {
+            "second_singular_value": fixed(0.0, _ROOT_ROUNDING),
+            "spectral_gap": fixed(1.0, _ROOT_ROUNDING),
+            "gap_ratio": fixed(0.0, _ROOT_ROUNDING),
+        }
     return found

@@ -1,0 +1,212 @@
+"""width_collapse from the command line: edge cases, errors, parity, and agreement with theory at small size."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+from rmt.experiments.cli import run_experiment
+from rmt.experiments.run import run
+from simulations.width_collapse import EXPERIMENT, Setting
+from tests.experiments.document import SCHEMA
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def refuse_nan(text):
+    pytest.fail(f"{text} in the JSON document")
+
+
+def document(capsys, *arguments, code=0):
+    assert run_experiment(EXPERIMENT, [*arguments, "--format", "json", "--quiet"]) == code
+    return json.loads(capsys.readouterr().out, parse_constant=refuse_nan)
+
+
+@pytest.mark.parametrize(
+    "arguments, fragment",
+    [
+        (("--n", "0"), "--n 0: must be an integer >= 1"),
+        (("--n", "x"), "'x': must be an integer >= 1"),
+        (("--beta", "-1"), "--beta -1.0: must be a finite number >= 0"),
+        (("--beta=-1e-3",), "--beta -0.001: must be a finite number >= 0"),
+        (("--beta", "nan"), "--beta nan: must be a finite number >= 0"),
+        (("--mask", "foo"), "--mask foo: must be one of none"),
+        (("--head-dim", "0"), "--head-dim 0: must be an integer >= 1"),
+        (("--draws", "0"), "--draws 0: must be an integer >= 1"),
+        (("--memory-budget", "1KB"), "needs at least"),
+        (("--variant", "magic"), "--variant magic: must be one of plain, outlier_removed"),
+        (("--tokens", "orthonormal", "--n", "64", "--width", "32"), "needs n <= width"),
+    ],
+)
+def test_bad_input_is_one_clear_line_and_exit_2(arguments, fragment, capsys, tmp_path):
+    assert run_experiment(EXPERIMENT, [*arguments, "--out", str(tmp_path), "--no-figure"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.count("\n") == 1 and fragment in printed.err
+
+
+def test_a_gpu_that_is_not_there_is_refused_with_the_reason(capsys, tmp_path):
+    from rmt.arrays import gpu_unavailable
+
+    reason = gpu_unavailable()
+    code = run_experiment(
+        EXPERIMENT, ["--device", "gpu", "--n", "16", "--draws", "1", "--out", str(tmp_path), "--no-figure"]
+    )
+    assert code == (2 if reason else 0)
+    if reason:
+        assert reason in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("spectrum", ["none", "full"])
+def test_tiny_sizes_extreme_betas_and_one_draw_print_no_nan(capsys, tmp_path, spectrum):
+    found = document(
+        capsys,
+        *("--n", "1", "2", "3", "40", "--beta", "0", "0.5", "20", "--draws", "1", "--head-dim", "4"),
+        *("--out", str(tmp_path), "--no-figure", "--spectrum", spectrum),
+    )
+    jsonschema.validate(found, SCHEMA)
+    assert {row["setting"]["n"] for row in found["rows"]} == {1, 2, 3, 40}
+    assert all(row["stderr"] is None for row in found["rows"])
+
+
+def test_beta_zero_is_the_uniform_matrix(capsys, tmp_path):
+    """Closed form: s_1 = 1, s_2 = 0, ||A||_F^2 = 1, entropy ln n; after removal nothing is left."""
+    found = document(capsys, "--n", "64", "--beta", "0", "--draws", "4", "--out", str(tmp_path), "--no-figure")
+    for row in found["rows"]:
+        if row["predicted"] is not None:
+            assert row["measured"] == pytest.approx(row["predicted"], abs=3.5e-4)  # sqrt of the float32 epsilon
+            assert row["verdict"] == "supported", row
+
+
+@pytest.mark.parametrize("executor, workers", [("serial", 1), ("serial", 2), ("processes", 1), ("processes", 2)])
+def test_executors_and_workers_store_the_same_bits(executor, workers, tmp_path):
+    """Bit for bit, n = 600 (three strips), both models and variants, whole command."""
+    command = [
+        sys.executable,
+        "-m",
+        "simulations.width_collapse",
+        "--n",
+        "600",
+        "--draws",
+        "5",
+        "--no-figure",
+        "--quiet",
+    ]
+    for folder, name, count in (("a", "serial", 1), ("b", executor, workers)):
+        subprocess.run(
+            [*command, "--executor", name, "--workers", str(count), "--out", str(tmp_path / folder)],
+            check=True,
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+    one, other = (
+        {path.name: dict(np.load(path)) for path in (tmp_path / folder / "width_collapse").glob("*.npz")}
+        for folder in "ab"
+    )
+    assert one.keys() == other.keys() and len(one) == 8
+    for key, arrays in one.items():
+        for name in arrays.keys() - {"provenance.json"}:
+            assert arrays[name].tobytes() == other[key][name].tobytes(), name
+
+
+def test_streamed_rows_give_the_same_numbers_to_1e_6(tmp_path):
+    """A memory budget too small for the matrix: rows are made again at every product."""
+    words = {"n": 700, "draws": 2, "width": 64, "quiet": True}
+    dense = run(EXPERIMENT, out=str(tmp_path / "a"), **words)
+    streamed = run(EXPERIMENT, out=str(tmp_path / "b"), memory_budget=1_900_000, executor="serial", **words)
+    for setting, arrays in dense.samples.items():
+        for name, values in arrays.items():
+            if not name.startswith("_"):
+                assert streamed.samples[setting][name] == pytest.approx(values, rel=1e-6, nan_ok=True), (setting, name)
+
+
+def test_whole_spectrum_and_lanczos_agree(tmp_path):
+    full = run(EXPERIMENT, n=300, draws=2, spectrum="full", out=str(tmp_path), quiet=True)
+    top = run(EXPERIMENT, n=300, draws=2, out=str(tmp_path), quiet=True)
+    for setting in full.settings:
+        for name in ("top_singular_value", "second_singular_value"):
+            assert full.samples[setting][name] == pytest.approx(top.samples[setting][name], rel=1e-6)
+        assert np.all(top.samples[setting]["_missed_above"] >= full.samples[setting]["second_singular_value"] - 1e-9)
+
+
+def test_both_variants_see_the_same_matrices(tmp_path):
+    results = run(EXPERIMENT, n=200, draws=4, out=str(tmp_path), quiet=True)
+    kept = results.draws("frobenius_norm_squared", n=200, model="iid", variant="plain")
+    removed = results.draws("frobenius_norm_squared", n=200, model="iid", variant="outlier_removed")
+    assert kept - 1 == pytest.approx(removed, rel=1e-6)
+    assert len(set(kept)) == 4
+
+
+def test_the_default_sweep_decides_most_of_its_rows_and_contradicts_none(tmp_path):
+    """The acceptance line: at least 80 % of the rows in range are decided; family-wise false alarm 1e-3 if theory holds."""
+    results = run(EXPERIMENT, out=str(tmp_path), quiet=True)
+    verdicts = [row["verdict"] for row in results.rows if row["predicted"] is not None]
+    assert verdicts.count("contradicted") == 0
+    assert verdicts.count("supported") >= 0.8 * len(verdicts)
+    assert not results.failures
+
+
+def test_a_wrong_theory_is_contradicted(tmp_path):
+    """Negative control: the iid law for key-query logits fails at n = 512."""
+    import dataclasses
+
+    from rmt.theorems.width import width_predictions
+
+    def wrong(setting):
+        record = {f: getattr(setting, f) for f in ("n", "beta", "variant", "tokens", "width", "value_width")}
+        return width_predictions(model="iid", head_dim=None, **record)
+
+    rival = dataclasses.replace(EXPERIMENT, predict=wrong)
+    results = run(rival, n=512, model="keyquery", variant="plain", out=str(tmp_path), quiet=True)
+    second = next(row for row in results.rows if row["quantity"] == "second_singular_value")
+    assert second["verdict"] == "contradicted"
+
+
+def test_the_figure_carries_its_recipe_and_the_table_its_sentence(tmp_path, capsys):
+    from rmt.figures import read_recipe
+
+    path = tmp_path / "page.png"
+    arguments = [
+        "--n",
+        "64",
+        "200",
+        "--draws",
+        "2",
+        "--spectrum",
+        "full",
+        "--out",
+        str(tmp_path),
+        "--figure",
+        str(path),
+    ]
+    assert run_experiment(EXPERIMENT, arguments) == 0
+    assert "removing the outlier raises the stable rank" in " ".join(capsys.readouterr().out.split())
+    for written in (path, path.with_suffix(".svg")):
+        recipe = read_recipe(written)
+        assert recipe["seed"] == 0 and "--n 64 200" in recipe["command"] and len(recipe["keys"]) == 8
+    again = tmp_path / "again.png"
+    run_experiment(EXPERIMENT, [*arguments[:-1], str(again)])
+    capsys.readouterr()
+    from PIL import Image
+
+    assert np.array_equal(np.asarray(Image.open(path)), np.asarray(Image.open(again)))
+
+
+def test_settings_that_say_the_same_are_one():
+    assert Setting(model="iid", head_dim=32) == Setting(model="iid", head_dim=64)
+    assert Setting(n=100).width == 100 and Setting(n=5000).width == 1024
+
+
+def test_help_is_quick_and_leaves_the_heavy_packages_alone():
+    code = (
+        "import sys; from simulations.width_collapse import EXPERIMENT as e; "
+        "from rmt.experiments.cli import run_experiment as r; r(e, ['--help']); "
+        "print(sorted(set(sys.modules) & {'numba', 'scipy', 'pandas', 'matplotlib'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.rstrip().endswith("[]") and "--head-dim" in done.stdout
