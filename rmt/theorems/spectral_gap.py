@@ -23,7 +23,6 @@ SOURCE = "nait-saada2024; derived, see rmt.laws.hermite"
 ROWS = "derived: exact average over rows, see rmt.laws.lognormal_softmax"
 TOP = "s_1^2 = 1 + sigma_n^2/n + column effect + O(n^-2)"
 UNIFORM = "A = 11^T/n exactly at beta = 0"
-HOTTEST = 400.0
 _ROUNDING = 1e-6
 _ROOT_ROUNDING = 3.5e-4  # sqrt of the float32 epsilon: a squared singular value is known to epsilon s_1^2
 
@@ -131,7 +130,7 @@ def _uniform(layer: Layer, removed: bool) -> Predictions:
         return Exact(value=value, band=band, source=UNIFORM, standing="theorem", validity="beta = 0 or n = 1")
 
     if removed:
-        return {"frobenius_norm_squared": fixed(0.0), "top_singular_value": fixed(0.0)}
+        return {"frobenius_norm_squared": fixed(0.0), "top_singular_value": fixed(0.0, _ROOT_ROUNDING)}
     found: Predictions = {
         "frobenius_norm_squared": fixed(1.0),
         "attention_entropy": fixed(math.log(layer.n)),

@@ -63,7 +63,7 @@ def test_the_largest_entry_is_the_median_of_a_maximum():
     layer = Layer(300, 0.8)
     share = layer.largest_entry / math.sqrt(300)
     z = (math.log(299 * share / (1 - share)) + 0.32) / 0.8
-    assert 300**2 * scipy.special.log_ndtr(z) == pytest.approx(-math.log(2), rel=1e-6)
+    assert 300**2 * scipy.special.log_ndtr(z) == pytest.approx(-math.log(2), rel=1e-5)  # Poisson: O(n^-2)
 
 
 def test_iid_second_value_is_the_larger_of_edge_and_entry():
@@ -109,7 +109,9 @@ def test_out_of_range_gives_no_number_and_the_rule(changes, rule):
 @pytest.mark.parametrize("beta", [0.0, 0.5, 20.0])
 def test_every_prediction_is_a_number_inside_its_band_or_says_why_not(n, variant, beta):
     for model in ("iid", "keyquery"):
-        for prediction in predictions(n=n, variant=variant, beta=beta, model=model).values():
+        said = predictions(n=n, variant=variant, beta=beta, model=model).values()
+        flat = [one for entry in said for one in (entry.values() if isinstance(entry, dict) else [entry])]
+        for prediction in flat:
             if prediction.in_range:
                 assert prediction.band[0] <= prediction.value <= prediction.band[1]
             assert prediction.source and prediction.validity
