@@ -42,10 +42,10 @@ def singular_values(A, *, tolerance: float = 1e-9) -> SingularValues:
 
     Gram route (derived). If power steps find a unit v with residual r = |A^T A v / s - s v| <= 1e-6 s, A v = s u,
     then the values of (I - u u^T) A and s together are those of A up to a relative r^2 / (s^2 - s2^2) (Schur complement
-    of the first row and column). Rounding in the Gram matrix and in the eigenvalue solver changes the
-    square l by at most eps (16 l_max + 4 sqrt(k) l), k = min(m, n). These constants are measured, not worst cases
-    (which grow like n and are never seen): on permutations, Gaussian, softmax and prescribed spectra up to n = 2048 the
-    error reached half of that; the tests repeat it.
+    of the first row and column). Rounding in the Gram matrix and in the eigenvalue solver changes the square l by at
+    most eps (16 l_max + 4 sqrt(k) l), k = min(m, n). These constants are measured, not worst cases (which grow like n
+    and are never seen): on permutations, Gaussian, softmax and prescribed spectra up to n = 2048 the error reached half
+    of that; the tests repeat it.
     """
     A = np.asarray(A)
     if A.ndim != 2 or A.size == 0:

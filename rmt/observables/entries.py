@@ -39,6 +39,6 @@ def _sum(A: Any, terms: Callable[[Any, Any], Any]) -> Any:
     step = max(1, SLAB // max(batch * A.shape[-1], 1))
     total = xp.zeros(A.shape[:-2], dtype=xp.float64)
     for start in range(0, A.shape[-2], step):
-        rows = xp.astype(A[..., start : start + step, :], xp.float64)
+        rows = xp.astype(A[..., start : min(start + step, A.shape[-2]), :], xp.float64)
         total = total + xp.sum(terms(xp, rows), axis=(-2, -1))
     return total

@@ -7,8 +7,10 @@ A zero matrix has no rank or direction: the result is nan there, and tables prin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import operator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 from array_api_compat import array_namespace
@@ -26,10 +28,8 @@ __all__ = [
 ]
 
 SLAB = 1 << 21  # entries converted to float64 at a time
-POWER_STEPS = 30
-POWER_RESIDUAL = 1e-13
-SPLIT_RESIDUAL = 1e-4
-TINY = 1e-300
+POWER_STEPS = 6
+COLLAPSED = 1e-4  # excess of the Gram stable rank below which the top value is split off
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +47,10 @@ class TokenSpectrum:
 def token_spectrum(X: Any) -> TokenSpectrum:
     """The spectrum of X (..., n, d), float32 or float64.
 
-    Eigenvalues of a Gram matrix carry an error eps s_1^2, which drowns a collapsed tail. So where power steps find a
-    leading left vector u, the tail is taken from (I - u u^T) X. With r = |X^T X v / s - s v|, s u = X v, its squares
-    are those of X up to a *relative* r^2 / (s_1^2 - s_2^2) (Schur complement of the first row and column; derived).
+    Eigenvalues of the Gram matrix carry an error eps s_1^2, which would drown a collapsed tail. So where the excess of
+    the Gram stable rank is below 1e-4, the tail is taken from (I - u u^T) X, s u = X v, v from power steps on the Gram
+    matrix. With r = |X^T u - s v| its squares are those of X up to a *relative* r^2 / (s_1^2 - s_2^2) (Schur complement
+    of the first row and column; derived), and s_2 / s_1 <= 0.1 makes r about 1e-12 s.
     """
     xp = array_namespace(X)
     if X.ndim < 2 or X.shape[-1] == 0 or X.shape[-2] == 0:
@@ -85,7 +86,7 @@ def log_gram_stable_rank_excess(spectrum: TokenSpectrum) -> Any:
     some = first > 0
     safe = xp.where(some, first, 1.0)
     log = 2 * xp.log(safe) + xp.log(_sum((tail / safe[..., None]) ** 2) + xp.astype(~some, xp.float64))
-    return xp.where(some, log, xp.where(first == 0, -xp.inf, xp.nan))
+    return xp.where(some, log, xp.where(first == 0, xp.full_like(log, -xp.inf), xp.nan))
 
 
 def effective_rank(spectrum: TokenSpectrum) -> Any:
@@ -136,6 +137,11 @@ def _sum(terms: Any) -> Any:
     return array_namespace(terms).sum(terms, axis=-1)
 
 
+def _total(terms: Iterable[Any]) -> Any:
+    """Sum of arrays, one after another."""
+    return reduce(operator.add, terms)
+
+
 def _slabs(xp: Any, X: Any) -> Iterator[Any]:
     """Rows of X (..., n, d), some at a time, in float64."""
     width = 1
@@ -143,7 +149,7 @@ def _slabs(xp: Any, X: Any) -> Iterator[Any]:
         width *= size
     step = max(1, SLAB // max(width, 1))
     for start in range(0, X.shape[-2], step):
-        yield xp.astype(X[..., start : start + step, :], xp.float64)
+        yield xp.astype(X[..., start : min(start + step, X.shape[-2]), :], xp.float64)
 
 
 def _one_spectrum(xp: Any, X: Any) -> tuple[Any, Any]:
@@ -158,51 +164,33 @@ def _one_spectrum(xp: Any, X: Any) -> tuple[Any, Any]:
     def slabs() -> Iterator[Any]:
         return (rows / scale for rows in _slabs(xp, X))
 
-    found = _split(xp, slabs, _leading(xp, slabs))
-    if found is None:
-        squares = _gram_eigenvalues(xp, slabs())
-        found = squares[0] ** 0.5, squares[1:] / squares[0]
-    return found[0] * scale, found[1]
-
-
-def _leading(xp: Any, slabs: Callable[[], Iterator[Any]]) -> Any:
-    """Power steps: a right singular vector (d,) that probably leads, or None if they converge slowly."""
-    v = sum(xp.sum(rows, axis=0) for rows in slabs())
-    first = next(slabs())[0, ...]  # in case that the column sums vanish
-    v = v + first * (xp.linalg.vector_norm(v) + 1.0)
-    previous = float("inf")
-    for _ in range(POWER_STEPS):
-        norm = float(xp.linalg.vector_norm(v))
-        if norm == 0:
-            return None
-        v = v / norm
-        image, square = 0.0, 0.0
-        for rows in slabs():
-            part = rows @ v
-            square = square + xp.sum(part * part)
-            image = image + xp.matrix_transpose(rows) @ part
-        residual = float(xp.linalg.vector_norm(image - square * v)) / max(float(square), TINY)
-        if residual <= POWER_RESIDUAL or residual > 0.7 * previous:
-            break
-        previous, v = residual, image
-    return v if residual <= SPLIT_RESIDUAL else None
-
-
-def _split(xp: Any, slabs: Callable[[], Iterator[Any]], v: Any) -> tuple[Any, Any] | None:
-    """(s, (s_i / s)^2 for the others) with s = |X v| split off; None if v does not lead."""
-    if v is None:
-        return None
+    gram = _gram(xp, slabs())
+    v, square = _leading(xp, gram)
+    if float(xp.sum(gram * gram)) > (1 + COLLAPSED) * square**2:
+        squares = _eigenvalues(xp, gram)
+        return xp.sqrt(squares[0]) * scale, squares[1:] / squares[0]
     images = [rows @ v for rows in slabs()]
-    top = sum(xp.sum(image * image) for image in images) ** 0.5
-    row = sum(xp.matrix_transpose(rows) @ (image / top) for rows, image in zip(slabs(), images, strict=True))
+    top = xp.sqrt(_total(xp.sum(image * image) for image in images))
+    row = _total(xp.matrix_transpose(rows) @ (image / top) for rows, image in zip(slabs(), images, strict=True))
     rest = (rows - (image / top)[:, None] * row[None, :] for rows, image in zip(slabs(), images, strict=True))
-    squares = _gram_eigenvalues(xp, rest)[:-1]  # the last one belongs to v
-    if squares.shape[0] and float(squares[0]) > float(top) ** 2:
-        return None
-    return top, squares / top**2
+    squares = _eigenvalues(xp, _gram(xp, rest))[:-1]  # the last one belongs to v
+    return top * scale, squares / top**2
 
 
-def _gram_eigenvalues(xp: Any, slabs: Iterator[Any]) -> Any:
-    """Eigenvalues of the sum of rows^T rows, descending, clipped at 0."""
-    squares = xp.flip(xp.linalg.eigvalsh(sum(xp.matrix_transpose(rows) @ rows for rows in slabs)), axis=0)
+def _leading(xp: Any, gram: Any) -> tuple[Any, float]:
+    """Power steps: a unit vector (d,) and its Rayleigh quotient, a lower bound of the top eigenvalue."""
+    v = gram[:, int(xp.argmax(xp.linalg.diagonal(gram)))]
+    for _ in range(POWER_STEPS):
+        v = gram @ (v / xp.linalg.vector_norm(v))
+    v = v / xp.linalg.vector_norm(v)
+    return v, float(xp.sum(v * (gram @ v)))
+
+
+def _gram(xp: Any, slabs: Iterator[Any]) -> Any:
+    return _total(xp.matrix_transpose(rows) @ rows for rows in slabs)
+
+
+def _eigenvalues(xp: Any, gram: Any) -> Any:
+    """Descending, clipped at 0."""
+    squares = xp.flip(xp.linalg.eigvalsh(gram), axis=0)
     return xp.where(squares > 0, squares, 0.0)
