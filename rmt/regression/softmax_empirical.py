@@ -21,7 +21,9 @@ import numpy as np
 from rmt.regression.softmax_problem import Contexts
 from rmt.regression.softmax_weights import Weights
 
-_TILE_ENTRIES = 2**19  # 4 MiB of float64: two such tiles stay close to a core
+_TILE_ENTRIES = (
+    2**15
+)  # 256 KiB of float64: such arrays stay in a core's cache and are handed out again without a page fault
 _TILE_ROWS = 32  # never thinner, or the matrix products lose their speed
 
 
