@@ -103,27 +103,33 @@ class HermiteLaw:
         weight, ratio, _ = self.pieces
         largest = math.sqrt(float(np.min(ratio / weight))) if weight.size else 50 / math.sqrt(self.variance)
 
-        def square(g: float) -> float:
-            moment = g * float(self.r_transform(g))
-            return (1 + moment) ** 2 / g**2 * math.prod(1 + factor * moment for factor in factors)
+        def square(g: Any) -> Any:
+            moment = g * self.r_transform(g)
+            return ((1 + moment) / g) ** 2 * np.prod([1 + factor * moment for factor in factors], axis=0)
 
-        def cauchy(g: float) -> float:
-            moment = 1 + g * float(self.r_transform(g))
-            return -moment / square(g)
+        def at(y: Any) -> Any:  # resolves g close to its largest value, where a low-rank piece has its edge
+            return largest * scipy.special.expit(y)
 
-        spread = np.geomspace(1e-8, 1, 400)[:-1]  # the minimum may lie close to the pole, or far from it
-        grid = largest * np.union1d(1 - spread, np.geomspace(1e-4, 0.99, 400))
-        at = int(np.argmin([square(g) for g in grid]))
-        bounds = (grid[max(at - 1, 0)], grid[min(at + 1, grid.size - 1)])
-        tight = {"xatol": 1e-7 * (bounds[1] - bounds[0])}
-        critical = float(scipy.optimize.minimize_scalar(square, bounds=bounds, method="bounded", options=tight).x)
-        step = min(1e-3 * critical, (largest - critical) / 2)
-        curvature = (square(critical + step) - 2 * square(critical) + square(critical - step)) / step**2
-        slope = (cauchy(critical + step) - cauchy(critical - step)) / (2 * step)
+        def cauchy(y: float) -> float:
+            return -float((1 + at(y) * self.r_transform(at(y))) / square(at(y)))
+
+        grid = np.linspace(-12.0, 20.0, 641)
+        nearest = grid[np.argmin(square(at(grid)))]
+        y = float(
+            scipy.optimize.minimize_scalar(
+                lambda y: float(square(at(y))),
+                bounds=(nearest - 0.05, nearest + 0.05),
+                method="bounded",
+                options={"xatol": 1e-8},
+            ).x
+        )
+        critical, step = float(at(y)), 1e-3
+        curvature = (square(at(y + step)) - 2 * square(critical) + square(at(y - step))) / step**2
+        slope = (cauchy(y + step) - cauchy(y - step)) / (2 * step)
         # Near the edge z(m) = z* + z''(m - m*)^2/2 in the Cauchy transform m; its scale is (z''/2)^(1/3) n^(-2/3).
-        scale = (max(curvature, 0.0) / slope**2 / 2) ** (1 / 3) * self.n ** (-2 / 3)
+        scale = float((max(curvature, 0.0) / slope**2 / 2) ** (1 / 3) * self.n ** (-2 / 3))
         detached = entry > 0 and 1 / entry < critical
-        return Edge(square(1 / entry if detached else critical), scale, detached)
+        return Edge(float(square(1 / entry if detached else critical)), scale, bool(detached))
 
     def largest(self, count: int) -> np.ndarray:
         """Typical (median) values of the `count` largest s of n, shape (count,); count much smaller than n.

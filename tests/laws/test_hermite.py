@@ -70,11 +70,13 @@ def test_mehler_values_are_the_published_ones():
 @pytest.mark.parametrize("law", [HermiteLaw(1000, 1.0), key_query(1500, 64, 1.0), key_query(1500, 256, 0.5)])
 def test_density_has_mass_one_and_the_closed_moments(law):
     """Mass 1, E s^2 = variance, E s^4 = 2 variance^2 + sum a^4/phi, by trapezoid on a fine grid to 1 %."""
-    x = np.linspace(1e-4, 1.001 * law.support[0, 1], 20001)
+    x = np.linspace(1e-4, 1.001 * law.support[0, 1], 4001)
     density = law.density(x)
     assert np.trapezoid(density, x) == pytest.approx(1, abs=0.005)
     assert np.trapezoid(density * x**2, x) == pytest.approx(law.variance, rel=0.01)
     assert np.trapezoid(density * x**4, x) == pytest.approx(law.fourth_moment, rel=0.01)
+    share = x**2 / law.variance
+    assert np.trapezoid(density * share * np.log(share), x) == pytest.approx(law.log_moment(), rel=0.02)
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3, 4])
@@ -87,6 +89,57 @@ def test_square_gaussian_factors_give_the_fuss_catalan_edge(layers):
     second = scipy.special.binom(2 * (order + 1), 2) / (2 * order + 1)
     published = {1: 0.0658, 2: 0.0336, 3: 0.0225, 4: 0.0169}[layers]
     assert second / edge**2 == pytest.approx(published, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("head_dim", "beta", "limit", "published"),
+    [
+        (64, 1.0, 0.1255, (0.1764, 0.1399, 0.1295, 0.1264)),
+        (64, 0.5, 0.0625, (0.0862, 0.0697, 0.0648, 0.0632)),
+        (128, 1.0, 0.0886, (0.1421, 0.1036, 0.0930, 0.0898)),
+    ],
+)
+def test_second_singular_value_saturates(head_dim, beta, limit, published):
+    """Limits of the table for fixed head width; its finite sizes hold one degree only, hence 2 %."""
+    assert mehler_singular_values(beta, head_dim, 2)[1] == pytest.approx(limit, abs=6e-5)
+    for n, value in zip((10**3, 10**4, 10**5, 10**6), published, strict=True):
+        found = key_query(n, head_dim, beta).support[0, 1] / math.sqrt(n)
+        assert found == pytest.approx(value, rel=0.02)
+    assert key_query(10**9, head_dim, beta).support[0, 1] / math.sqrt(1e9) == pytest.approx(
+        beta / math.sqrt(head_dim), rel=1e-3
+    )
+
+
+def test_mehler_multiplicities():
+    values = mehler_singular_values(1.0, 8, 1 + 8 + 36 + 1)
+    sizes = np.unique(np.round(values, 12), return_counts=True)[1][::-1]
+    assert sizes.tolist() == [1, 8, 36, 1]
+    with pytest.raises(ValueError, match="between 0 and 1/2"):
+        mehler_singular_values(2.0, 8, 3)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 5])
+def test_entropy_of_fuss_catalan_laws(order):
+    """E x ln x = 1/2 + ... + 1/(order + 1), from S(s) = (1 + s)^-order."""
+    expected = sum(1 / j for j in range(2, order + 2))
+    assert HermiteLaw(1000, 3.0).log_moment(factors=[1.0] * (order - 1)) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("ratio", [0.25, 1.0, 4.0])
+def test_entropy_with_a_rectangular_factor(ratio):
+    """Int_0^p of the S-transform formula by hand: (1 - phi)^2 (1 - c phi), p = min(1, 1/c)."""
+    p = min(1.0, 1 / ratio)
+    polynomial = np.polynomial.Polynomial([-(2 + ratio), 1 + 2 * ratio, -ratio]).integ()
+    assert HermiteLaw(1000, 1.0).log_moment(factors=[ratio]) == pytest.approx(
+        -math.log(p) - 1 - polynomial(p), abs=1e-9
+    )
+
+
+def test_largest_values_fall_and_start_below_the_edge():
+    law = key_query(1024, 64, 0.8)
+    values = law.largest(8)
+    assert np.all(np.diff(values) < 0) and values[0] < law.support[0, 1]
+    assert law.largest(2) == pytest.approx(values[:2])
 
 
 def test_a_law_without_variance_is_refused():

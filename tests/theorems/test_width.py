@@ -120,3 +120,93 @@ def test_every_prediction_is_a_number_inside_its_band_or_says_why_not(n, variant
 def test_an_unknown_model_is_refused():
     with pytest.raises(ValueError, match="model linear"):
         predictions(model="linear")
+
+
+def sampled(model, n, head_dim, beta, draws):
+    """Every quantity of `draws` plain numpy layers with square orthonormal tokens, by variant and name."""
+    generator = np.random.default_rng(3)
+    found = {"plain": [], "outlier_removed": []}
+    for _ in range(draws):
+        if model == "iid":
+            logits = generator.standard_normal((n, n))
+        else:
+            queries, keys = generator.standard_normal((n, head_dim)), generator.standard_normal((n, head_dim))
+            logits = queries @ keys.T / math.sqrt(head_dim)
+        rows = np.exp(beta * logits)
+        rows /= rows.sum(axis=1, keepdims=True)
+        values = generator.standard_normal((n, n))
+        for variant, matrix in (("plain", rows), ("outlier_removed", rows - 1 / n)):
+            s = np.sqrt(np.linalg.eigvalsh(matrix.T @ matrix)[::-1].clip(0))
+            tokens = matrix @ values
+            t = np.linalg.eigvalsh(tokens.T @ tokens)[::-1].clip(1e-300)
+            unit = tokens / np.linalg.norm(tokens, axis=1, keepdims=True)
+            share = t / t.sum()
+            found[variant].append(
+                {
+                    "top_singular_value": s[0],
+                    "second_singular_value": s[1],
+                    "spectral_gap": s[0] - s[1],
+                    "gap_ratio": s[1] / s[0],
+                    "frobenius_norm_squared": np.sum(s**2),
+                    "attention_entropy": -np.sum(rows * np.log(rows)) / n,
+                    "attention_stable_rank": np.sum(s**2) / s[0] ** 2,
+                    "token_stable_rank": t.sum() / t[0],
+                    "gram_stable_rank": 1 + np.sum(t[1:] ** 2) / t[0] ** 2,
+                    "gram_stable_rank_excess": np.sum(t[1:] ** 2) / t[0] ** 2,
+                    "effective_rank": math.exp(-np.sum(share * np.log(share))),
+                    "token_cosine": (np.sum(unit.sum(axis=0) ** 2) - n) / (n * (n - 1)),
+                    "rank_one_residual": math.sqrt(1 - np.sum(tokens.mean(axis=0) ** 2) * n / t.sum()),
+                    **{f"singular_value {rank}": s[rank - 1] for rank in range(1, 9)},
+                }
+            )
+    return {variant: {name: np.array([r[name] for r in rows]) for name in rows[0]} for variant, rows in found.items()}
+
+
+def disagreeing(samples, said):
+    """Names whose statistic leaves the band by more than six standard errors of a mean (median: 1.25 of them)."""
+    names = []
+    flat = {
+        f"{name} {k}".strip(): p
+        for name, one in said.items()
+        for k, p in getattr(one, "items", lambda o=one: [("", o)])()
+    }
+    for name, prediction in flat.items():
+        draws = samples[name]
+        centre, widening = (draws.mean(), 1.0) if prediction.statistic == "mean" else (np.median(draws), 1.25)
+        slack = 6 * widening * draws.std(ddof=1) / math.sqrt(len(draws)) + 1e-12
+        if not prediction.band[0] - slack <= centre <= prediction.band[1] + slack:
+            names.append(name)
+    return names
+
+
+@pytest.mark.parametrize(("model", "beta"), [("iid", 0.5), ("keyquery", 0.5), ("keyquery", 0.8326)])
+def test_every_prediction_holds_for_plain_sampling(model, beta):
+    """Oracle: numpy, n = 256, 24 draws, fixed seed. Six standard errors of 24 draws beyond the band: false alarms below
+    1e-6 a row for a normal statistic. Control: the other model's theory is off by more
+    than that in s_2 (20 % and more between the models) and in at least five rows.
+    """
+    n = 256
+    samples = sampled(model, n, 64, beta, 24)
+    changes = {"n": n, "beta": beta, "tokens": "orthonormal", "width": n, "value_width": n}
+    other = {"iid": "keyquery", "keyquery": "iid"}[model]
+    for variant in ("plain", "outlier_removed"):
+        said = predictions(model=model, variant=variant, **changes)
+        assert disagreeing(samples[variant], said) == []
+        wrong = predictions(model=other, variant=variant, **changes)
+        seen = disagreeing(samples[variant], wrong)
+        assert "second_singular_value" in seen and len(seen) >= 5
+
+
+def test_bands_never_exceed_the_stated_tolerance():
+    """15 % for an excess, 10 % for entries and repaired stable ranks, 5 % for the rest."""
+    wide = {"gram_stable_rank_excess": 0.15, "gram_stable_rank": 0.10, "attention_stable_rank": 0.10}
+    for n in (256, 512, 4096):
+        for model in ("iid", "keyquery"):
+            for variant in ("plain", "outlier_removed"):
+                said = predictions(n=n, beta=0.8326, model=model, variant=variant)
+                for name, one in said.items():
+                    if isinstance(one, dict) or one.value == 0 or name == "token_cosine":
+                        continue
+                    width = (one.band[1] - one.band[0]) / 2 / one.value
+                    entry = "one entry" in one.validity
+                    assert width <= max(wide.get(name, 0.05), 0.10 * entry) * (1 + 1e-9), (n, model, variant, name)
