@@ -3,7 +3,8 @@
 Lanczos with full reorthogonalisation, in float64, in two stages.
 
 1. From a good guess (the column sums of an attention matrix nearly are its top right singular vector) the first
-   count - 1 Ritz vectors Y are found and locked: two or three products when one value leads.
+   count - 1 Ritz vectors Y are found and locked: two or three products when one value leads. If they do not settle in
+   a few products, as when nothing leads, none is locked.
 2. Block Lanczos on P M P, P = I - Y Y^T, from a *random* block that has not been used before. By interlacing the top
    eigenvalue of P M P is at least the `count`-th of M, whatever Y is, so a bound on it bounds that one too.
 
@@ -34,9 +35,10 @@ class TopSingularValues:
 
     values: (count,) float64; each is a lower bound of the value of its rank, up to rounding.
     lower, upper: some singular value lies in each [lower, upper] (Ritz residual and measured rounding).
-    missed_above: at most count - 1 singular values exceed this level, except with `failure_probability` over the random
-        probe. At the hard edge of a bulk it is far wider than [lower, upper]: a small residual says that *a* value is
-        near, not that none lies above. `rmt.linalg.inertia.certify_by_count` closes that gap for a dense matrix.
+    missed_above: at most max(count - 1, 1) singular values exceed this level (none, where no value leads: the
+        certificate says how many), except with `failure_probability` over the random probe. At the hard edge of a bulk
+        it is far wider than [lower, upper]: a small residual says that *a* value is near, not that none lies above.
+        `rmt.linalg.inertia.certify_by_count` closes that gap for a dense matrix.
     products: columns multiplied by the Gram matrix. converged: whether `tolerance` was met within `max_products`.
     certificate: the same in words.
     """
@@ -82,11 +84,12 @@ def top_singular_values(
     P probe = V_0 R and g = probe^T w is N(0, I_b) because w does not depend on the probe. sum |c_j|^2 <= 1 then bounds
     |g|^2 from above (the Christoffel function of the start), while |g|^2 is below the quantile t of chi^2_b only with
     probability `failure_probability`: the level is the mu at which both meet. For b = 1, t = pi p^2 / 2. Up to
-    rounding in the products.
+    rounding: one column counts on overlaps near p / sqrt(n), no larger than the rounding of float32 products (taken to
+    be random); two columns on overlaps 1000 times larger.
     """
     probe = np.asarray(probe, dtype=np.float64).reshape(n, -1)
     guess = np.ones(n) if start is None else np.asarray(start, dtype=np.float64).reshape(n)
-    _check(count, probe, guess, failure_probability)
+    _check(count, probe, guess, failure_probability, max_products)
     if n <= max(DENSE_SIZE, count + 1):
         return _all_values(gram_product, n, count)
 
@@ -97,20 +100,25 @@ def top_singular_values(
         leaders.grow()
         theta, coordinates, residual = leaders.ritz()
         settled = len(theta) >= locking and (residual[:locking] <= LOCKING_RESIDUAL * theta[0]).all()
-        if settled or leaders.exhausted or leaders.products >= max_products // 2:
+        if settled or leaders.exhausted or leaders.products >= 6 + 4 * locking:
             break
-    locked, images = leaders.vectors(coordinates[:, :locking])
+    locked = images = none
+    if settled or leaders.exhausted:
+        locked, images = leaders.vectors(coordinates[:, :locking])
 
     overlap = float(2 * gammaincinv(probe.shape[1] / 2, failure_probability))
     space = Lanczos(gram_product, locked, images, probe, scale=leaders.scale)
-    level, converged = np.inf, False
+    converged, check = False, 0
     while not converged and leaders.products + space.products + probe.shape[1] <= max_products:
         space.grow()
+        if space.size < check and not space.exhausted:
+            continue
+        check = space.size * 13 // 12  # looking costs as much as growing once the space is large
         theta, _, residual = space.ritz()
         converged = len(theta) >= count and (space.exhausted or _settled(theta, residual, count, tolerance, space))
         if converged and missed_tolerance < np.inf:
-            level = space.missed_level(overlap)
-            converged = level <= theta[count - 1] * (1 + missed_tolerance) ** 2 + space.rounding
+            converged = space.missed_level(overlap) <= theta[count - 1] * (1 + missed_tolerance) ** 2 + space.rounding
+    theta, _, residual = space.ritz()
     level = space.missed_level(overlap)
     return _report(
         theta[:count],
@@ -163,19 +171,26 @@ def _report(
 ) -> TopSingularValues:
     values, lower, upper = (np.sqrt(np.maximum(x, 0.0)) for x in (theta, theta - error, theta + error))
     missed_above = float(np.sqrt(level))
+    allowed = (
+        ("no singular value", "at most 1 singular value")[exceptions]
+        if exceptions < 2
+        else (f"at most {exceptions} singular values")
+    )
     words = (
-        f"residual intervals; at most {exceptions} singular value{'s' * (exceptions != 1)} above {missed_above:.6g}"
+        f"residual intervals; {allowed} above {missed_above:.6g}"
         + (f" except with probability {failure_probability:.0e} over the random start" if failure_probability else "")
         + ("" if converged else f"; NOT converged after {products} products")
     )
     return TopSingularValues(values, lower, upper, missed_above, failure_probability, products, converged, words)
 
 
-def _check(count: int, probe: np.ndarray, guess: np.ndarray, failure_probability: float) -> None:
+def _check(count: int, probe: np.ndarray, guess: np.ndarray, failure_probability: float, max_products: int) -> None:
     if count < 1:
         raise ValueError(f"count must be at least 1, got {count}")
-    if probe.shape[1] == 0 or not np.isfinite(probe).all():
+    if probe.shape[1] == 0 or not np.isfinite(probe).all() or not probe.any(axis=0).all():
         raise ValueError("probe must hold finite independent standard normal numbers, at least one column")
+    if max_products < 2 * probe.shape[1] + 6 + 4 * max(count - 1, 1):
+        raise ValueError(f"max_products = {max_products} leaves no room for two blocks: allow 400, the default")
     if not np.isfinite(guess).all():
         raise ValueError("start holds NaN or infinity: pass the column sums of a finite matrix, or nothing")
     if not 0 < failure_probability < 1:

@@ -120,7 +120,7 @@ def test_intervals_hold_singular_values(n, count, width, seed):
 def test_limit_is_said_and_the_interval_stays_honest():
     rng = np.random.default_rng(0)
     A = rng.standard_normal((400, 400))
-    found = solve(A, rng, max_products=12)
+    found = solve(A, rng, max_products=20)
     assert not found.converged and "NOT converged" in found.certificate
     exact = scipy.linalg.svdvals(A)
     assert found.values[0] <= exact[0] <= found.missed_above
@@ -153,7 +153,7 @@ def violations(scale, rng, draws=300, failure_probability=0.1):
             100,
             probe=probe,
             start=np.eye(100)[0],
-            max_products=8,
+            max_products=17,
             failure_probability=failure_probability,
         )
         count += found.missed_above < SPECTRUM[1]
@@ -209,6 +209,8 @@ def test_a_probe_without_overlap_is_exposed_by_the_count():
     [
         ({"count": 0}, "count must be at least 1"),
         ({"probe": np.full((50, 1), np.nan)}, "probe must hold finite"),
+        ({"probe": np.zeros((50, 2))}, "probe must hold finite"),
+        ({"max_products": 5}, "max_products = 5 leaves no room"),
         ({"start": np.full(50, np.inf)}, "start holds NaN"),
         ({"failure_probability": 0.0}, "between 0 and 1"),
     ],
