@@ -32,11 +32,10 @@ def token_predictions(
     The mean cosine that is left is that of the shared column effect, over sigma^2: zero for iid logits.
 
     Measured over predicted, n = 256, 512, 1024, beta 0.3, 0.5, 0.83, d_k 64, 128 and iid: excess 0.94 to 1.05 (sd of one
-    draw 0.07 to 0.29), kept token stable rank 0.986 to 1.013, removed Gram stable rank 0.95 to 1.05, token 0.96 to 1.03,
-    cosine within 2 %, effective rank 0.97 to 1.01 (0.99 at beta <= 0.5). At n = 4096, width 1024
+    draw 0.07 to 0.29), kept token stable rank 0.986 to 1.013, removed Gram stable rank 0.94 to 1.05, token 0.96 to 1.03,
+    kept cosine within 2 %, effective rank 0.98 to 1.01; these draws also calibrated it. At n = 4096, width 1024
     (10 draws, beta 0.83, iid and d_k 64): excess 0.95 to 1.00, removed Gram 0.99 to 1.01, effective rank 0.98 to 1.00.
-    Bands: 15 % (excess), 10 % (removed Gram),
-    5 % (the rest; for a removed cosine plus a quarter of 1/n).
+    Bands: 15 % (excess), 10 % (removed Gram), 5 % (the rest; for a removed cosine plus a quarter of 1/n).
     """
     names = (*_NAMES, "effective_rank" if removed else "gram_stable_rank_excess")
     if layer.beta == 0 or layer.n == 1:
