@@ -162,7 +162,8 @@ def execute(planned: Plan, *, say: Callable[[str], None] | None = None) -> Resul
 def run(experiment: Experiment, **flags: Any) -> Results:
     """Run an experiment from Python: fields take one value or several, run flags as on the command line.
 
-    run(EXPERIMENT, n=(256, 1024), draws=16, seed=0) computes only what the store does not hold yet. Raises ValueError
+    run(EXPERIMENT, n=(256, 1024), draws=16, seed=0) computes only what the store does not hold yet. The executor is
+    serial unless named: processes would import the calling script again, which then needs a __main__ guard. Raises ValueError
     for flags that cannot be run, RuntimeError when every block failed.
     """
     known = {field.name for field in dataclasses.fields(Request)} - {"values"}
@@ -172,6 +173,7 @@ def run(experiment: Experiment, **flags: Any) -> Results:
         for name, value in flags.items()
         if name in fields or name not in known
     }
+    flags.setdefault("executor", "serial")
     request = Request(values=values, **{name: value for name, value in flags.items() if name not in values})
     results = execute(prepare(experiment, request))
     if not results.samples and results.failures:
