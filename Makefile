@@ -6,6 +6,7 @@ STORE := reports/results
 
 .PHONY: run test test-slow test-models test-gpu benchmark lint clean
 
+# The first run takes five to ten minutes on two cores; later ones read the store.
 run: $(VENV)/installed
 	$(BIN)/python -m simulations.width_collapse --n 256 512 1024 2048 4096 --spectrum full --out $(STORE)
 
