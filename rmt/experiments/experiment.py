@@ -61,6 +61,7 @@ class Experiment:
     index: {quantity: index name} for quantities with one entry per layer or rank; index values count from 1.
     headline: quantities shown in the table; all of them where empty.
     deterministic(setting): whether every draw must give the same numbers.
+    spectra: the values of --spectrum that `measure` knows.
     cost(setting, bench) -> Cost, for the dry run and the memory budget.
     """
 
@@ -75,6 +76,7 @@ class Experiment:
     version: int = 1
     index: Mapping[str, str] = dataclasses.field(default_factory=dict)
     headline: tuple[str, ...] = ()
+    spectra: tuple[str, ...] = ("none", "full")
     deterministic: Callable[[Any], bool] = lambda setting: False
     cost: Callable[[Any, Bench], Cost] = _unknown_cost
 

@@ -108,6 +108,9 @@ def prepare(experiment: Experiment, request: Request) -> Plan:
     """Check a request and lay out its tasks. Raises ValueError, in one line, for what cannot be run."""
     from rmt.arrays import CPU, GPU, gpu_unavailable
 
+    if request.spectrum not in experiment.spectra:
+        known = ", ".join(experiment.spectra)
+        raise ValueError(f"--spectrum {request.spectrum}: {experiment.name} knows {known}; choose one of them")
     values = {**experiment.sweep, **request.values}
     settings, left_out = sweep(experiment.Setting, values)
     if not settings:

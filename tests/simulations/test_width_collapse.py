@@ -37,6 +37,7 @@ def document(capsys, *arguments, code=0):
         (("--beta", "nan"), "--beta nan: must be a finite number >= 0"),
         (("--mask", "foo"), "--mask foo: must be one of none"),
         (("--head-dim", "0"), "--head-dim 0: must be an integer >= 1"),
+        (("--spectrum", "density"), "--spectrum density: width_collapse knows none, full"),
         (("--draws", "0"), "--draws 0: must be an integer >= 1"),
         (("--memory-budget", "1KB"), "needs at least"),
         (("--variant", "magic"), "--variant magic: must be one of plain, outlier_removed"),
