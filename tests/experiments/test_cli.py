@@ -133,6 +133,11 @@ def test_a_failed_block_is_said_kept_apart_and_retried(capsys, tmp_path, monkeyp
     assert json.loads(capsys.readouterr().out)["rows"][0]["draws"] == 16
 
 
+def hear_interrupts():
+    """A suite started in the background inherits an ignored SIGINT; a terminal's command does not."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("executor", ["serial", "processes"])
 def test_ctrl_c_keeps_what_is_done_leaves_no_orphan_and_says_how_to_resume(tmp_path, executor):
     """SIGINT to the whole process group, as a terminal sends it."""
@@ -144,6 +149,7 @@ def test_ctrl_c_keeps_what_is_done_leaves_no_orphan_and_says_how_to_resume(tmp_p
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=hear_interrupts,
     )
     deadline = time.monotonic() + 30
     while not list(tmp_path.glob("toy/*.npz")) and time.monotonic() < deadline:
