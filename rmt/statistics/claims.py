@@ -1,20 +1,29 @@
-"""Claims: statements over a whole sweep, judged by a fit with its interval and a lack-of-fit check."""
+"""Claims: statements over a whole sweep, judged by a fit with its interval and a lack-of-fit check.
+
+Supported: the 95 % interval lies within the tolerance and the curve fits. Contradicted: the interval at level 1e-3
+lies wholly outside the tolerance. Undecided otherwise, and where the sweep is too short. Every builder takes one
+array of draws (or one `Estimate`) for each size; spreads and the smallest misfit that matters are those of
+`rmt.statistics.points`, the fits those of `rmt.statistics.fits`. Claims on two samples at one point are in
+`rmt.statistics.contrasts`.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-import scipy.optimize
-import scipy.special
+from scipy import special
 
+from rmt.statistics.compare import decide
 from rmt.statistics.estimate import Estimate, Statistic
+from rmt.statistics.fits import Fit, fit_limit, fit_slope
+from rmt.statistics.points import SMALLEST_MISFIT, Points, points
 
-LACK_OF_FIT_LEVEL = 1e-3
-SMALLEST_MISFIT = 0.005  # relative: a curve that misses by less is a good enough description, however many draws say so
+CONTRADICTION_LEVEL = 1e-3
+Side = Literal["upper", "lower"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,29 +43,14 @@ class Claim:
     source: str
     detail: str
 
+    def __post_init__(self) -> None:
+        if self.expected not in (None, "supported", "contradicted"):
+            raise ValueError(f"expected {self.expected!r} is no verdict to expect; say 'supported' or 'contradicted'")
 
-@dataclasses.dataclass(frozen=True)
-class Points:
-    """Estimates along a sweep: x (k,), values y (k,), their standard errors with the smallest misfit added, draws."""
-
-    x: np.ndarray
-    y: np.ndarray
-    error: np.ndarray
-    degrees: int
-
-    @classmethod
-    def from_draws(cls, x: Sequence[float], draws: Sequence[Any], statistic: Statistic) -> Points | None:
-        """Points from one array of draws per x; None unless there are two x with two finite draws each."""
-        kept = []
-        for at, values in zip(x, draws, strict=True):
-            estimate = Estimate.from_draws(values, statistic)
-            if estimate.stderr is not None and estimate.value is not None:
-                kept.append((float(at), estimate.value, estimate.stderr, estimate.draws - estimate.undefined))
-        if len({at for at, *_ in kept}) < 2:
-            return None
-        columns = np.array(sorted(kept)).T
-        error = np.hypot(columns[2], SMALLEST_MISFIT * np.abs(columns[1]))
-        return cls(columns[0], columns[1], error, int(columns[3].sum()) - len(kept))
+    @property
+    def surprising(self) -> bool:
+        """Whether it was decided against what we expect."""
+        return self.expected is not None and self.verdict in {"supported", "contradicted"} - {self.expected}
 
 
 def exponent_claim(
@@ -66,45 +60,24 @@ def exponent_claim(
     *,
     predicted: float,
     tolerance: float,
+    source: str,
     along: str = "n",
     expected: str | None = None,
     statistic: Statistic = "median",
-    source: str,
+    misfit: float = SMALLEST_MISFIT,
 ) -> Claim:
-    """Judge y ~ x^predicted by a weighted straight line in log-log.
+    """Judge y ~ x^predicted within an absolute `tolerance` of the exponent; at least 3 sizes, positive values.
 
-    Each point has its standard error and a misfit of 0.5 % (the smallest that matters), and the interval of the slope is
-    widened by the lack of fit. Supported: the 95 % interval lies within `tolerance` of `predicted` and the line fits.
-    Contradicted: it lies wholly outside, or the line does not fit at level 1e-3 and the slope between the last two sizes
-    is outside too. Undecided otherwise, and with fewer than 3 sizes.
+    Where no straight line fits in log-log, the slopes of a parabola at both ends of the sweep are judged instead.
     """
-    points = Points.from_draws(x, draws, statistic)
-    if points is None or points.x.size < 3 or np.any(points.y <= 0):
-        return _open(
-            claim, along, predicted, expected, source, "needs at least 3 sizes with 2 draws and positive values"
-        )
-    logs, error = np.log(points.y), points.error / points.y
-    design = np.stack([np.ones_like(points.x), np.log(points.x)], axis=1) / error[:, None]
-    (_, slope), *_ = np.linalg.lstsq(design, logs / error, rcond=None)
-    residual = logs / error - design @ np.linalg.lstsq(design, logs / error, rcond=None)[0]
-    freedom = points.x.size - 2
-    chi2 = float(residual @ residual)
-    fit = float(scipy.special.chdtrc(freedom, chi2))
-    spread = math.sqrt(np.linalg.inv(design.T @ design)[1, 1] * max(1.0, chi2 / freedom))
-    half = _t(freedom if chi2 > freedom else points.degrees) * spread
-    bounds = (slope - half, slope + half)
-    last = float((logs[-1] - logs[-2]) / (math.log(points.x[-1]) - math.log(points.x[-2])))
-    near = (predicted - tolerance, predicted + tolerance)
-    good = fit >= LACK_OF_FIT_LEVEL
-    if good and near[0] <= bounds[0] and bounds[1] <= near[1]:
-        verdict = "supported"
-    elif (bounds[1] < near[0] or near[1] < bounds[0]) and (good or not near[0] <= last <= near[1]):
-        verdict = "contradicted"
-    else:
-        verdict = "undecided"
-    detail = f"slope over {points.x.size} sizes, between the last two {last:.3f}; lack of fit p = {fit:.2g}"
-    detail += f"; tolerance {tolerance:g}"
-    return Claim(claim, along, predicted, float(slope), bounds, expected, verdict, source, detail)
+    found = points(x, draws, statistic, misfit=misfit)
+    problem = _problem(found, 3, positive=True)
+    fit = None if isinstance(found, str) or problem else fit_slope(found, level=CONTRADICTION_LEVEL)
+    band = (predicted - tolerance, predicted + tolerance)
+    said = f"slope in log-log over {len(x)} sizes, tolerance {tolerance:g}"
+    return _from_fit(
+        Claim(claim, along, predicted, None, None, expected, "undecided", source, said), fit, problem, band
+    )
 
 
 def limit_claim(
@@ -114,69 +87,142 @@ def limit_claim(
     *,
     predicted: float,
     tolerance: float,
+    source: str,
     along: str = "n",
     expected: str | None = None,
     statistic: Statistic = "median",
-    source: str,
     decay: tuple[float, float] = (0.25, 1.5),
+    misfit: float = SMALLEST_MISFIT,
 ) -> Claim:
-    """Judge y -> predicted by the fit y = a + b x^-c, c within `decay`.
-
-    The interval of a is a profile of chi^2 at 95 % (F quantile, widened by the lack of fit), so it holds whatever b and c
-    are. Supported: it lies within the relative `tolerance` of `predicted` and the curve fits at level 1e-3. Contradicted:
-    it lies wholly outside. Undecided otherwise, and with fewer than 5 sizes.
-    """
-    points = Points.from_draws(x, draws, statistic)
-    if points is None or points.x.size < 5:
-        return _open(claim, along, predicted, expected, source, "needs at least 5 sizes with 2 draws")
-    rates = np.linspace(*decay, 126)
-    scale = points.x.min()
-
-    def chi2(a: float) -> float:
-        """The best chi^2 over b and c, a given."""
-        basis = (points.x[None, :] / scale) ** -rates[:, None] / points.error
-        target = (points.y - a) / points.error
-        b = basis @ target / np.sum(basis**2, axis=1)
-        return float(np.min(np.sum((target - b[:, None] * basis) ** 2, axis=1)))
-
-    span = float(np.ptp(points.y)) + float(points.error.max())
-    grid = np.linspace(points.y.min() - 2 * span, points.y.max() + 2 * span, 401)
-    start = grid[int(np.argmin([chi2(a) for a in grid]))]
-    step = grid[1] - grid[0]
-    best = scipy.optimize.minimize_scalar(chi2, bounds=(start - step, start + step), method="bounded").x
-    least = chi2(best)
-    freedom = points.x.size - 3
-    fit = float(scipy.special.chdtrc(freedom, least))
-    inflated = least > freedom
-    cut = least + _t(freedom if inflated else points.degrees) ** 2 * max(1.0, least / freedom)
-    bounds = tuple(_crossing(chi2, cut, float(best), direction * step) for direction in (-1, 1))
-    near = sorted((predicted * (1 - tolerance), predicted * (1 + tolerance)))
-    if fit >= LACK_OF_FIT_LEVEL and near[0] <= bounds[0] and bounds[1] <= near[1]:
-        verdict = "supported"
-    elif bounds[1] < near[0] or near[1] < bounds[0]:
-        verdict = "contradicted"
-    else:
-        verdict = "undecided"
-    detail = (
-        f"limit of a + b {along}^-c over {points.x.size} sizes; lack of fit p = {fit:.2g}; tolerance {tolerance:.0%}"
+    """Judge y -> predicted, within a relative `tolerance`, by the fit y = a + b x^-c, c in `decay`; at least 5 sizes."""
+    if not 0 < decay[0] < decay[1]:
+        raise ValueError(f"decay = {decay}: the range of c is positive and ascending, e.g. (0.25, 1.5)")
+    found = points(x, draws, statistic, misfit=misfit)
+    problem = _problem(found, 5)
+    fit = None if isinstance(found, str) or problem else fit_limit(found, decay=decay, level=CONTRADICTION_LEVEL)
+    said = (
+        f"limit a of a + b {along}^-c over {len(x)} sizes, c in {decay[0]:g}..{decay[1]:g}, tolerance {tolerance:.0%}"
     )
-    return Claim(claim, along, predicted, float(best), (bounds[0], bounds[1]), expected, verdict, source, detail)
+    blank = Claim(claim, along, predicted, None, None, expected, "undecided", source, said)
+    return _from_fit(blank, fit, problem, around(predicted, tolerance))
 
 
-def _crossing(function: Any, cut: float, best: float, step: float) -> float:
-    """Where the profile crosses the cut on one side; the end of the search if it never does."""
-    inside = best
-    for _ in range(40):
-        outside = inside + step
-        if function(outside) > cut:
-            return float(scipy.optimize.brentq(lambda a: function(a) - cut, inside, outside, xtol=abs(step) * 1e-4))
-        inside, step = outside, 1.6 * step
-    return inside
+def constant_claim(
+    claim: str,
+    x: Sequence[float],
+    draws: Sequence[Any],
+    *,
+    tolerance: float,
+    source: str,
+    predicted: float | None = None,
+    along: str = "n",
+    expected: str | None = None,
+    statistic: Statistic = "median",
+    misfit: float = SMALLEST_MISFIT,
+) -> Claim:
+    """Judge "independent of x": every size within a relative `tolerance` of `predicted`, or of their weighted mean.
+
+    `measured` is the weighted mean. The intervals of the k deviations share the levels (Bonferroni); the measured
+    interval is that of the mean.
+    """
+    found = points(x, draws, statistic, misfit=misfit)
+    problem = _problem(found, 2)
+    blank = Claim(claim, along, predicted, None, None, expected, "undecided", source, "")
+    if isinstance(found, str) or problem:
+        return dataclasses.replace(blank, detail=problem)
+    share = found.error**-2.0 / np.sum(found.error**-2.0)
+    mean, error = float(share @ found.y), float(np.sum(found.error**-2.0) ** -0.5)
+    centre = mean if predicted is None else predicted
+    # a size is part of the mean it is compared with: its own weight comes off its variance
+    spread = np.sqrt(found.error**2 - (error**2 if predicted is None else 0.0)) / abs(centre)
+    away = found.y / centre - 1
+    inner, wide = (-special.stdtrit(found.degrees, t / 2 / len(x)) * spread for t in (0.05, CONTRADICTION_LEVEL))
+    verdict = verdict_of(bool(np.all(np.abs(away) + inner <= tolerance)), bool(np.any(np.abs(away) - wide > tolerance)))
+    half = -float(special.stdtrit(found.degrees, 0.025)) * error
+    worst = int(np.argmax(np.abs(away)))
+    detail = f"largest deviation {away[worst]:+.2%} at {along} = {found.x[worst]:g}, tolerance {tolerance:.2%}"
+    return dataclasses.replace(
+        blank, measured=mean, interval=(mean - half, mean + half), verdict=verdict, detail=detail
+    )
 
 
-def _t(degrees: int) -> float:
-    return float(scipy.special.stdtrit(max(degrees, 1), 0.975))
+def bound_claim(
+    claim: str,
+    x: Sequence[float],
+    draws: Sequence[Any],
+    *,
+    bound: float | Sequence[float],
+    source: str,
+    side: Side = "upper",
+    along: str = "n",
+    expected: str | None = None,
+    statistic: Statistic = "mean",
+) -> Claim:
+    """Judge that the statistic stays below ("upper") or above ("lower") a positive bound, one value or one for each x.
+
+    `measured` is the largest ratio of the statistic to its bound (the smallest for a lower bound), `predicted` is 1.
+    Supported: every size keeps the bound at 95 % one-sided, shared by the sizes. Contradicted: one breaks it at 1e-3.
+    """
+    bounds = np.broadcast_to(np.asarray(bound, dtype=float), (len(x),))
+    if not np.all(bounds > 0):
+        raise ValueError(f"bound {bound} is not positive; judge the negated or shifted quantity instead")
+    blank = Claim(claim, along, 1.0, None, None, expected, "undecided", source, "")
+    sign = 1 if side == "upper" else -1
+    band = (-math.inf, 1.0) if side == "upper" else (1.0, math.inf)
+    kept, broken, found = [], [], []
+    for at, sample, limit in zip(x, draws, bounds, strict=True):
+        ratio = np.asarray(sample, dtype=float).ravel() / limit
+        if ratio.size < 2 or not np.isfinite(ratio).all():
+            return dataclasses.replace(blank, detail=f"draws at {at:g} are fewer than two or undefined")
+        estimate = Estimate.from_draws(ratio, statistic)
+        found.append((sign * (1 - float(estimate.value or 0.0)), float(at), estimate))
+        levels = {"confidence": 1 - 2 * 0.05 / len(x), "level": 2 * CONTRADICTION_LEVEL / len(x)}  # one-sided
+        supported, contradicted = decide(ratio, band, statistic=statistic, **levels)
+        kept.append(found[-1][0] >= 0 if estimate.stderr == 0 else bool(supported))
+        broken.append(found[-1][0] < 0 if estimate.stderr == 0 else bool(contradicted))
+    if not found:
+        return dataclasses.replace(blank, detail="no sizes")
+    slack, at, tightest = min(found, key=lambda one: one[0])
+    return dataclasses.replace(
+        blank,
+        measured=tightest.value,
+        interval=tightest.interval,
+        verdict=verdict_of(all(kept), any(broken)),
+        detail=f"tightest at {along} = {at:g}, slack {slack:.3g} of the bound",
+    )
 
 
-def _open(claim: str, along: str, predicted: float, expected: str | None, source: str, why: str) -> Claim:
-    return Claim(claim, along, predicted, None, None, expected, "undecided", source, why)
+def verdict_of(supported: bool, contradicted: bool) -> str:
+    """The word for a pair of decisions."""
+    return "supported" if supported else "contradicted" if contradicted else "undecided"
+
+
+def around(value: float, fraction: float) -> tuple[float, float]:
+    """The band value -+ fraction |value|."""
+    return value - fraction * abs(value), value + fraction * abs(value)
+
+
+def _problem(found: Points | str, least: int, *, positive: bool = False) -> str:
+    """Why the points cannot be fitted, empty if they can."""
+    if isinstance(found, str):
+        return found
+    if np.unique(found.x).size < least:
+        return f"needs at least {least} sizes, has {np.unique(found.x).size}"
+    return "needs positive values" if positive and np.any(found.y <= 0) else ""
+
+
+def _from_fit(blank: Claim, fit: Fit | None, problem: str, band: tuple[float, float]) -> Claim:
+    if fit is None:
+        return dataclasses.replace(blank, detail=problem)
+    inside = band[0] <= fit.inner[0] and fit.inner[1] <= band[1]
+    outside = fit.wide[1] < band[0] or band[1] < fit.wide[0]
+    notes = [blank.detail, f"lack of fit p = {fit.lack_of_fit:.2g}", fit.note]
+    if inside and not fit.fits:
+        notes.append("the curve does not describe the points, so its number supports nothing")
+    return dataclasses.replace(
+        blank,
+        measured=fit.value,
+        interval=fit.inner,
+        verdict=verdict_of(inside and fit.fits, outside),
+        detail="; ".join(note for note in notes if note),
+    )

@@ -8,7 +8,7 @@ gradient norm). So two laws are entertained, each with a tail probability that i
 - lognormal draws (all positive), median: Student's t of the logarithms; exact. Mean exp(mu + sigma^2/2): with the
   hypothesis subtracted from the logarithms, mu/sigma^2 = -1/2 is one natural parameter of an exponential family and the
   sum of squares is sufficient for the other, so a conditional test is exact (Land 1971). Its tail is computed by the
-  modified signed root r* = r + log(u/r)/r of Barndorff-Nielsen, in closed form (derived below in `_land_tails`; within
+  modified signed root r* = r + log(u/r)/r of Barndorff-Nielsen, in closed form (derived in `_modified_root`; within
   2 % of the exact conditional tail from 16 draws on, 4 % at 8, 11 % at 4, measured down to tails of 1e-16).
 
 The two tails are averaged with weights proportional to the two maximised likelihoods. A weight depends on the shape of
@@ -17,15 +17,20 @@ Measured rate of misses over stated rate, at levels 5e-2, 1e-3, 1e-4, for 4, 8, 
 
     Gaussian, sd/|mean| <= 0.5     mean 0.8-1.2   median 0.8-1.1
     Gaussian, sd = |mean|          mean 1.0-1.6   median 0.9-1.3
+    Gaussian centred on zero       1.0 for 16 draws and more, 1.0-2.0 for 4 to 8 (the few rows with one sign mislead)
     lognormal, log-sd <= 0.5       mean 0.9-1.3   median 0.9-1.1
     lognormal, log-sd <= 1.5       mean 1.0-1.4   median 0.8-1.1
 
 For comparison, Student's t alone misses the mean of a lognormal of log-sd 0.5 by a factor 17 at 1e-4 and 16 draws.
-Draws of neither law are outside the calibration; from about a hundred draws on a large departure should be looked at.
+Draws of neither law are outside
+the calibration. Measured at 1e-3 with 16 and 64 draws: exponential mean 0.3 and 4, median 1.1 and 8; gamma of shape 4
+mean 0.5 and 0.6, median 1.1 and 2; Gumbel of relative spread 0.06 mean 3 and 2, median 0.9 and 6; Student's t with 5
+degrees mean 0.6 and 0.9; uniform mean 1.7 and 1.0. The bias behind the larger figures is below 0.2 sd of one draw.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,6 +39,8 @@ from scipy.optimize import elementwise
 
 Statistic = Literal["mean", "median"]
 Array = Any
+
+NARROW = 1e-6  # log-sd below which the two laws cannot be told apart and Student's t serves for both
 
 
 @dataclass(frozen=True)
@@ -118,9 +125,12 @@ def interval(draws: ArrayLike, statistic: Statistic = "mean", *, level: float = 
     check_statistic(statistic)
     if not 0 < level < 1:
         raise ValueError(f"level {level} is not between 0 and 1; give the chance of missing, e.g. 0.05")
-    rows = _Rows.of(draws)
-    below, above = (_end(rows, statistic, level / 2, side) for side in (-1, +1))
-    return np.ldexp(below, rows.exponent), np.ldexp(above, rows.exponent)
+    rows, exponent = _rows(draws)
+    with np.errstate(over="ignore"):
+        return (
+            np.ldexp(_end(rows, statistic, level / 2, -1), exponent),
+            np.ldexp(_end(rows, statistic, level / 2, +1), exponent),
+        )
 
 
 def tail_probabilities(draws: ArrayLike, value: ArrayLike, *, statistic: Statistic = "mean") -> tuple[Array, Array]:
@@ -129,75 +139,60 @@ def tail_probabilities(draws: ArrayLike, value: ArrayLike, *, statistic: Statist
     draws (..., k), value (...). `interval` at `level` is the set of values for which both exceed level / 2.
     """
     check_statistic(statistic)
-    rows = _Rows.of(draws)
-    return _tails(rows, np.ldexp(np.asarray(value, dtype=float), -rows.exponent), statistic)
+    rows, exponent = _rows(draws)
+    scaled = np.ldexp(np.asarray(value, dtype=float), -exponent)
+    return _tail(rows, scaled, statistic, -1), _tail(rows, scaled, statistic, +1)
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Sufficient statistics of rows of draws under both laws, in units of 2^exponent so that squares cannot underflow."""
+class _Rows(NamedTuple):
+    """Sufficient statistics of rows of draws under both laws."""
 
-    count: int
+    draws: int
     mean: Array
     sd: Array
     log_mean: Array
     log_sd: Array
     lognormal: Array  # weight of the lognormal law, 0 where a draw is not positive
-    exponent: Array
-
-    @classmethod
-    def of(cls, draws: ArrayLike) -> "_Rows":
-        x = np.asarray(draws, dtype=float)
-        if x.ndim == 0 or x.shape[-1] < 2:
-            raise ValueError("an interval needs at least two draws along the last axis; add draws")
-        x = np.where(np.isfinite(x).all(-1, keepdims=True), x, np.nan)
-        exponent = np.frexp(np.abs(x).max(-1))[1]
-        x = np.ldexp(x, -exponent[..., None])
-        count = x.shape[-1]
-        equal = x.max(-1) == x.min(-1)
-        mean = np.where(equal, x[..., 0], x.mean(-1))
-        sd = np.where(equal, 0.0, x.std(-1, ddof=1))
-        positive = (x > 0).all(-1)
-        logs = np.log(np.where(positive[..., None], x, 1.0))
-        usable = positive & (logs.max(-1) > logs.min(-1))
-        log_mean = logs.mean(-1)
-        log_sd = np.where(usable, logs.std(-1, ddof=1), 1.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            evidence = count * (np.log(sd) - np.log(log_sd) - log_mean)  # log of the ratio of maximised likelihoods
-        weight = np.where(usable, special.expit(evidence), 0.0)
-        return cls(count, mean, sd, log_mean, log_sd, np.nan_to_num(weight), exponent)
 
 
-def _tails(rows: _Rows, value: Array, statistic: Statistic) -> tuple[Array, Array]:
-    parts: Any = np.broadcast_arrays(value, rows.mean, rows.sd, rows.log_mean, rows.log_sd, rows.lognormal)
-    return tuple(_mixed_tail(*parts, side, rows.count, statistic) for side in (-1, +1))  # type: ignore[call-arg]
+def _rows(draws: ArrayLike) -> tuple[_Rows, Array]:
+    """The rows in units of a power of two, so that no square underflows, and the exponent of that unit."""
+    x = np.asarray(draws, dtype=float)
+    if x.ndim == 0 or x.shape[-1] < 2:
+        raise ValueError("an interval needs at least two draws along the last axis; add draws")
+    count = x.shape[-1]
+    x = np.where(np.isfinite(x).all(-1, keepdims=True), x, np.nan)
+    exponent = np.frexp(np.abs(x).max(-1))[1]
+    x = np.ldexp(x, -exponent[..., None])
+    equal = x.max(-1) == x.min(-1)
+    mean = np.where(equal, x[..., 0], x.mean(-1))
+    sd = np.where(equal, 0.0, x.std(-1, ddof=1))
+    positive = (x > 0).all(-1)
+    logs = np.log(np.where(positive[..., None], x, 1.0))
+    log_mean, log_sd = logs.mean(-1), logs.std(-1, ddof=1)
+    usable = positive & (log_sd > NARROW)
+    log_sd = np.where(usable, log_sd, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        evidence = count * (np.log(sd) - np.log(log_sd) - log_mean)  # log of the ratio of maximised likelihoods
+    weight = np.where(usable & (sd > 0), special.expit(evidence), 0.0)
+    return _Rows(count, mean, sd, log_mean, log_sd, weight), exponent
 
 
-def _mixed_tail(
-    value: Array,
-    mean: Array,
-    sd: Array,
-    log_mean: Array,
-    log_sd: Array,
-    lognormal: Array,
-    side: Any,
-    count: int,
-    statistic: Statistic,
-) -> Array:
-    """Chance of a sample at least as far on `side` (+1 above, -1 below) of the value."""
-    side = np.asarray(side, dtype=float)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        student = (mean - value) * np.sqrt(count) / sd
-        gaussian = special.stdtr(count - 1, -side * student)
+def _tail(rows: _Rows, value: Array, statistic: Statistic, side: int) -> Array:
+    """Chance of a sample at least as far above (side +1) or below (-1) of the value, averaged over the two laws."""
+    count, mean, sd, log_mean, log_sd, lognormal = rows
+    with np.errstate(all="ignore"):
+        gaussian = special.stdtr(count - 1, -side * (mean - value) * np.sqrt(count) / sd)
         gaussian = np.where((sd == 0) & (mean == value), 1.0, gaussian)
-        theta = np.log(np.maximum(value, 0.0))
+        offset = log_mean - np.log(np.maximum(value, 0.0))
         if statistic == "median":
-            skewed = special.stdtr(count - 1, -side * (log_mean - theta) * np.sqrt(count) / log_sd)
+            skewed = special.stdtr(count - 1, -side * offset * np.sqrt(count) / log_sd)
         else:
-            skewed = special.ndtr(-side * _modified_root(log_mean - theta, log_sd, count))
-        # no positive law has a statistic at or below zero: there every sample lies "above"
-        skewed = np.where(value > 0, skewed, np.where(side > 0, 0.0, 1.0))
-    return np.where(lognormal > 0, lognormal * skewed + (1 - lognormal) * gaussian, gaussian)
+            skewed = special.ndtr(-side * _modified_root(offset, log_sd, count))
+        # a positive law has no statistic at or below zero: from there every sample lies above
+        skewed = np.where(value > 0, skewed, float(side < 0))
+        skewed = np.where(value == np.inf, float(side > 0), skewed)
+        return np.where(lognormal > 0, lognormal * skewed + (1 - lognormal) * gaussian, gaussian)
 
 
 def _modified_root(offset: Array, log_sd: Array, count: int) -> Array:
@@ -220,52 +215,50 @@ def _modified_root(offset: Array, log_sd: Array, count: int) -> Array:
 
 
 def _end(rows: _Rows, statistic: Statistic, tail: float, side: int) -> Array:
-    """The value on `side` of the sample at which the opposite tail probability has fallen to `tail`."""
-    quantile = -special.stdtrit(rows.count - 1, tail)
-    gaussian = rows.mean + side * quantile * rows.sd / np.sqrt(rows.count)
-    mixed = (rows.lognormal > 0) & (rows.sd > 0)
+    """The value on `side` of the sample from which the sample looks as far away as a chance of `tail` allows."""
+    quantile = -special.stdtrit(rows.draws - 1, tail)
+    student = rows.mean + side * quantile * rows.sd / np.sqrt(rows.draws)
+    mixed = np.atleast_1d(rows.lognormal > 0)
     if not mixed.any():
-        return gaussian
-    parts = [np.atleast_1d(part)[np.atleast_1d(mixed)] for part in (rows.mean, rows.sd, rows.log_mean, rows.log_sd)]
-    weight = np.atleast_1d(rows.lognormal)[np.atleast_1d(mixed)]
-    mean, sd, log_mean, log_sd = parts
-    spread = log_sd * quantile / np.sqrt(rows.count)
-    with np.errstate(over="ignore"):
-        other = np.exp(log_mean + side * spread)
-        if statistic == "mean":
-            # Cox's form, generously widened, brackets Land's limit; `_bracket` widens it further where needed
-            cox = np.sqrt(log_sd**2 / rows.count + log_sd**4 / (2 * (rows.count - 1)))
-            other = np.exp(log_mean + log_sd**2 / 2 + side * quantile * cox)
-    student = mean + side * quantile * sd / np.sqrt(rows.count)
-    arguments = (mean, sd, log_mean, log_sd, weight)
+        return student
+    inner_rows = _Rows(rows.draws, *(np.atleast_1d(part)[mixed] for part in rows[1:]))
 
-    def excess(value: Array, *rest: Any) -> Array:
+    def excess(value: Array, *parts: Array) -> Array:
         with np.errstate(divide="ignore"):
-            return np.log(_mixed_tail(value, *rest, -side, rows.count, statistic)) - np.log(tail)  # type: ignore[call-arg]
+            return np.log(_tail(_Rows(rows.draws, *parts), value, statistic, -side) / tail)
 
-    inner, outer = _bracket(excess, np.minimum(student, other), np.maximum(student, other), side, sd, arguments)
+    inner, outer = _bracket(excess, inner_rows, statistic, quantile, side)
     with np.errstate(all="ignore"):
-        root = elementwise.find_root(excess, (inner, outer), args=arguments, tolerances={"xrtol": 1e-10, "xatol": 0.0})
-    found = np.where(np.isfinite(outer), root.x, outer)
-    result = np.atleast_1d(gaussian).copy()
-    result[np.atleast_1d(mixed)] = found
-    return result.reshape(np.shape(gaussian))
+        root = elementwise.find_root(
+            excess, (inner, outer), args=inner_rows[1:], tolerances={"xrtol": 1e-10, "xatol": 0.0}
+        )
+    ends = np.atleast_1d(student).copy()
+    ends[mixed] = np.where(np.isfinite(outer), root.x, outer)
+    return ends.reshape(np.shape(student))
 
 
-def _bracket(excess, low: Array, high: Array, side: int, sd: Array, arguments: tuple) -> tuple[Array, Array]:
-    """Ends inner (excess >= 0) and outer (excess <= 0) of each root, by doubling steps away from [low, high]."""
+def _bracket(
+    excess: Callable[..., Array], rows: _Rows, statistic: Statistic, quantile: float, side: int
+) -> tuple[Array, Array]:
+    """A value with excess >= 0 and one with excess <= 0 around each end: the ends of the two laws, moved apart as needed."""
+    student = rows.mean + side * quantile * rows.sd / np.sqrt(rows.draws)
+    centre, error = rows.log_mean, rows.log_sd / np.sqrt(rows.draws)
+    if statistic == "mean":  # Cox's approximate end
+        centre = centre + rows.log_sd**2 / 2
+        error = np.hypot(error, rows.log_sd**2 / np.sqrt(2 * (rows.draws - 1)))
+    with np.errstate(over="ignore"):
+        skewed = np.exp(centre + side * quantile * error)
+    low, high = np.minimum(student, skewed), np.maximum(student, skewed)
     inner, outer = (low, high) if side > 0 else (high, low)
-    step = np.maximum(np.abs(high - low), 1e-3 * sd)
-    step = np.where(np.isfinite(step), step, sd)
-    inner = np.where(np.isfinite(inner), inner, arguments[0])
-    for _ in range(1100):  # enough doublings to cross every float
-        open_end = np.isfinite(outer) & (excess(outer, *arguments) > 0)
-        open_start = excess(inner, *arguments) < 0
-        if not (open_end | open_start).any():
+    inner = np.where(np.isfinite(inner), inner, rows.mean)
+    step = np.where(np.isfinite(high), np.maximum(high - low, 1e-3 * rows.sd), rows.sd)
+    for _ in range(1100):  # doublings that cross every float
+        near, far = excess(inner, *rows[1:]) < 0, np.isfinite(outer) & (excess(outer, *rows[1:]) > 0)
+        if not (near | far).any():
             break
         with np.errstate(over="ignore"):
-            outer = np.where(open_end, outer + side * step, outer)
-            inner = np.where(open_start, inner - side * step, inner)
+            inner = np.where(near, inner - side * step, inner)
+            outer = np.where(far, outer + side * step, outer)
             step = 2 * step
     return inner, outer
 
