@@ -230,8 +230,8 @@ def _compute(
                             say(failures[-1])
                         else:
                             note = {"environment": environment(), "seconds": seconds, "device": bench.backend.name}
+                            held[task] = arrays  # first: an interrupted write must not hide a finished row
                             store.write(task, arrays, {**note, "executor": name, "key": task.key})
-                            held[task] = arrays
                         progress.advance()
 
 

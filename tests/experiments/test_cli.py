@@ -152,7 +152,8 @@ def test_ctrl_c_keeps_what_is_done_leaves_no_orphan_and_says_how_to_resume(tmp_p
         preexec_fn=hear_interrupts,
     )
     deadline = time.monotonic() + 30
-    while not list(tmp_path.glob("toy/*.npz")) and time.monotonic() < deadline:
+    # a whole block, not one that is being written
+    while not list(tmp_path.glob("toy/[!.]*.npz")) and time.monotonic() < deadline:
         time.sleep(0.05)
     os.killpg(run.pid, signal.SIGINT)
     output, messages = run.communicate(timeout=20)
