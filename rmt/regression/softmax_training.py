@@ -116,8 +116,8 @@ def _rule(method: Method, rate: float, shown: SoftmaxRegression, horizon: int) -
         return GradientDescent(rate / (values[0] * max(spread, spread**2)))
     named = {
         "sgd": GradientDescent(rate / (values[0] * max(spread, spread**2))),
-        "adam": Adam(0.1 * rate * size),
-        "shampoo": Shampoo(0.5 * rate * size),
+        "adam": Adam(0.3 * rate * size),
+        "shampoo": Shampoo(1.5 * rate * size),
         "muon": Muon(0.1 * rate * size),
     }
     return Decayed(named[method.optimizer], horizon)
