@@ -74,11 +74,17 @@ def _learned(singular_values: np.ndarray, width: int, n: int, tau: float, noise:
         )
     if n < 1000:
         return out_of_range(f"n = {n}: the next orders exceed 5 % below n = 1000; raise n", source=FINITE)
+    if 20 / gamma**2 > n * (1 + 1e-9):
+        return out_of_range(
+            f"(tau/s_1)^2 = {gamma**-2:.3g} against n = {n}: the mean of the tokens adds more than 4 %; "
+            f"lower tau or take n >= {20 / gamma**2:.0f}",
+            source=FINITE,
+        )
     law = learned_excess(singular_values, width, n, tau=tau, noise=noise)
     assert law is not None
     return Approximation(
         value=law,
         band=relative_band(law, 0.05),
         source=FINITE,
-        validity="leading order in 1/n, converged, s_1/tau <= 1/4, one context, n >= 1000",
+        validity="leading order in 1/n, converged, s_1/tau <= 1/4, (tau/s_1)^2 <= n/20, one context, n >= 1000",
     )

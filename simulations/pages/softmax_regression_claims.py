@@ -78,6 +78,8 @@ def _label(setting: Any) -> str:
         parts.append("n contexts")
     if setting.condition != 10:
         parts.append(f"kappa(Sigma) = {setting.condition:g}")
+    if setting.tau != 4 * setting.largest:
+        parts.append(f"tau = {setting.tau:g}")
     return ", ".join(parts)
 
 
@@ -133,7 +135,8 @@ def _levels(results: Results) -> Iterator[Claim]:
                 if dataclasses.replace(other, n=other.width) == group and other.n >= 1000:
                     extra: dict[str, Any] = {"tau": other.tau} if quantity == "excess_risk" else {}
                     value = law(other.singular_values, other.width, other.n, noise=other.noise, **extra)
-                    if value is not None and other.largest <= other.tau / 4 * (1 + 1e-9):
+                    ratio = other.tau / other.largest
+                    if value is not None and 4 * (1 - 1e-9) <= ratio and ratio**2 <= other.n / 20:
                         ratios.append(_draws(results, other, quantity) / value)
             if ratios:
                 yield _ratio_claim(

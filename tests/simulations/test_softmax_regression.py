@@ -96,4 +96,5 @@ def test_predictions_end_where_their_range_ends():
         return softmax_regression_predictions(values, **{"width": 4, "n": 2000, "tau": 1.0, **change})["excess_risk"]
 
     assert said().in_range
+    assert not said(tau=16.0).in_range  # tau = 64 s_1 at n = 2000: measured 4 times the law at n = 1000
     assert not said(n=500).in_range and not said(tau=0.5).in_range and not said(contexts=2000).in_range
