@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Bench", "Cost", "Experiment", "Results", "Store", "run"]
+__all__ = ["Bench", "Cost", "Experiment", "Results", "Store"]
 
 _HOMES = {
     "Bench": "experiment",
@@ -12,7 +12,6 @@ _HOMES = {
     "Experiment": "experiment",
     "Results": "results",
     "Store": "store",
-    "run": "run",
 }
 
 
