@@ -115,8 +115,10 @@ def _gpu() -> str:
 
 
 def _caches() -> dict[str, str]:
-    import rmt.kernels  # noqa: F401  (sets the folder of compiled kernels)
+    from rmt.kernels.compiled import cache_folder
 
-    folder = os.environ.get("NUMBA_CACHE_DIR", "beside the sources")
-    home = str(Path.home())
-    return {"compiled kernels": folder.replace(home, "~"), "results": "reports/results below the working folder"}
+    folder = os.environ.get("NUMBA_CACHE_DIR") or str(cache_folder())
+    return {
+        "compiled kernels": folder.replace(str(Path.home()), "~"),
+        "results": "reports/results below the working folder",
+    }
