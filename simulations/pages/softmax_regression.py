@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmt import figures
-from rmt.statistics.estimate import Estimate
-from rmt.theorems.softmax_contexts import learned_excess
+from simulations.pages.lines import measured, theory
 
 if TYPE_CHECKING:
     from rmt.experiments.results import Results
@@ -56,24 +55,15 @@ def _curves(ax: Any, results: Results, settings: list[Any]) -> None:
 
 
 def _scaling(ax: Any, results: Results) -> None:
-    """Final excess against n for up to four of the methods; the law of Algorithm 1 beside it."""
+    """Final excess against n for up to four of the methods; the law of Algorithm 1 beside it, where it is in range."""
     groups: dict[str, list[Any]] = {}
     for setting in results.settings:
         groups.setdefault(_name(setting), []).append(setting)
     points, curves = [], []
     for name, members in list(groups.items())[:SHOWN]:
-        found = []
-        for setting in members:
-            estimate = Estimate.from_draws(results.samples[setting]["excess_risk"], "median")
-            if estimate.value is not None and estimate.interval is not None and estimate.interval[0] > 0:
-                found.append((setting.n, estimate.value, *estimate.interval))
-        if found:
-            points.append(figures.Points(name, *np.array(found, float).T))
-        first = members[0]
-        if first.optimizer == "preconditioned" and first.contexts == "one":
-            line = np.geomspace(min(s.n for s in members), max(s.n for s in members), 30)
-            law = learned_excess(first.singular_values, first.width, 1, tau=first.tau, noise=first.noise)
-            if law is not None:
-                curves.append(figures.Curve(name, line, law / line, 0.9 * law / line, 1.1 * law / line))
+        points.append(measured(results, members, "excess_risk", name))
+        if members[0].optimizer == "preconditioned":
+            ends = min(s.n for s in members), max(s.n for s in members)
+            curves.append(theory(results, members[0], "excess_risk", name, np.geomspace(*ends, 30)))
     figures.scaling(ax, curves, points, xlabel="tokens n", ylabel="excess risk after training")
     figures.title(ax, "How the excess falls with the number of tokens (mean law, medians measured)")

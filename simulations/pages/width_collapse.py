@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +9,8 @@ import numpy as np
 
 from rmt import figures
 from rmt.laws.hermite import HermiteLaw
-from rmt.statistics.estimate import Estimate
 from rmt.theorems.layer import layer
+from simulations.pages.lines import measured, theory
 
 if TYPE_CHECKING:
     from rmt.experiments.results import Results
@@ -50,8 +49,9 @@ def _singular_values(ax: Any, results: Results, models: list[str], first: Any) -
             label = f"{sign}, {NAMES[model]}"
             setting = _like(results, first, model=model, variant="plain")
             if setting is not None:
-                curves.append(_curve(results, setting, quantity, label))
-                points.append(_points(results, first.beta, quantity, label, model=model, variant="plain"))
+                curves.append(_theory(results, setting, quantity, label))
+                settings = results.where(beta=first.beta, model=model, variant="plain")
+                points.append(measured(results, settings, quantity, label))
     figures.scaling(ax, curves, points, xlabel="context length n", ylabel="singular value of A")
     figures.title(ax, "The two largest singular values")
 
@@ -63,8 +63,9 @@ def _ranks(ax: Any, results: Results, models: list[str], first: Any) -> None:
             label = f"{NAMES[variant]}, {NAMES[model]}"
             setting = _like(results, first, model=model, variant=variant)
             if setting is not None:
-                curves.append(_curve(results, setting, "token_stable_rank", label))
-                points.append(_points(results, first.beta, "token_stable_rank", label, model=model, variant=variant))
+                curves.append(_theory(results, setting, "token_stable_rank", label))
+                settings = results.where(beta=first.beta, model=model, variant=variant)
+                points.append(measured(results, settings, "token_stable_rank", label))
     figures.scaling(ax, curves, points, xlabel="context length n", ylabel=r"$\|X\|_F^2/\|X\|^2$ of the tokens")
     figures.title(ax, "Stable rank of the tokens after the layer")
 
@@ -106,28 +107,7 @@ def _like(results: Results, first: Any, **fields: Any) -> Any:
     return found[0] if found else None
 
 
-def _curve(results: Results, setting: Any, quantity: str, label: str) -> figures.Curve:
-    """The theory over the whole line of n; where n does not suit the setting there is none."""
-    predict = results.experiment.predict
-    assert predict is not None
-    table = np.full((3, LINE.size), np.nan)
+def _theory(results: Results, setting: Any, quantity: str, label: str) -> figures.Curve:
+    """The theory over the whole line of n; the width follows n where it did so in the sweep."""
     follows = setting.width == min(setting.n, 1024)
-    for at, n in enumerate(LINE):
-        changes = {"n": int(n)} | ({"width": None, "value_width": None} if follows else {})
-        try:
-            prediction = predict(dataclasses.replace(setting, **changes)).get(quantity)
-        except ValueError:
-            continue
-        if prediction is not None and prediction.in_range and prediction.band:
-            table[:, at] = prediction.value, *prediction.band
-    return figures.Curve(label, LINE, *table)
-
-
-def _points(results: Results, beta: float, quantity: str, label: str, **fields: Any) -> figures.Points:
-    rows = []
-    for setting in results.where(beta=beta, **fields):
-        estimate = Estimate.from_draws(results.samples[setting][quantity], "median")
-        if estimate.value is not None:
-            rows.append((setting.n, estimate.value, *(estimate.interval or (estimate.value, estimate.value))))
-    columns = np.array(sorted(rows), dtype=float).reshape(-1, 4).T
-    return figures.Points(label, *columns)
+    return theory(results, setting, quantity, label, LINE, derived=("width", "value_width") if follows else ())
