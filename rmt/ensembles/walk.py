@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from typing import TypeVar
 
@@ -34,19 +34,28 @@ def in_order(
     if workers <= 1 or len(ranges) <= 1:
         yield from map(function, ranges)
         return
-    with ThreadPoolExecutor(workers) as pool:
-        flying: deque[Future[Result]] = deque()
+    pool = _pool(workers)
+    flying: deque[Future[Result]] = deque()
+    try:
         for at in ranges:
             if len(flying) == 2 * workers:
                 yield flying.popleft().result()
             flying.append(pool.submit(function, at))
         while flying:
             yield flying.popleft().result()
+    finally:
+        wait(flying)  # after an error or an interrupt: what still runs may write to the caller's arrays
 
 
 def one_blas_thread() -> AbstractContextManager[object]:
     """While entered, a BLAS call uses one thread: the workers share the cores, and their number changes no bit."""
     return _blas().limit(limits=1, user_api="blas")
+
+
+@functools.cache
+def _pool(workers: int) -> ThreadPoolExecutor:
+    """One pool per number of workers for the whole process: a product is far shorter than starting threads for it."""
+    return ThreadPoolExecutor(workers)
 
 
 @functools.cache
