@@ -126,26 +126,27 @@ class Lanczos:
         if self.exhausted or not len(inner):
             return max(top, 0.0) + self.rounding
         low, high = 0.0, 64.0 * max(self.scale, top) - top
+        steps = [np.linalg.pinv(B.T) for B in self._below]
         for _ in range(3):  # each round narrows the bracket CANDIDATES-fold at least
             offsets = low + (high - low) * np.linspace(0, 1, CANDIDATES) ** 2
-            allowed = np.flatnonzero(self._least_mass(top + offsets) * overlap_squared <= 1.0)
+            allowed = np.flatnonzero(self._least_mass(top + offsets, steps) * overlap_squared <= 1.0)
             first = int(allowed[-1]) + 1 if len(allowed) else 1
             if first == CANDIDATES:
                 return np.inf
             low, high = float(offsets[first - 1]), float(offsets[first])
         return top + high + self.rounding
 
-    def _least_mass(self, mu: np.ndarray) -> np.ndarray:
-        """Smallest sum_j |c_j|^2 per unit |Z^T w|^2, for each mu."""
+    def _least_mass(self, mu: np.ndarray, steps: list[np.ndarray]) -> np.ndarray:
+        """Smallest sum_j |c_j|^2 per unit |Z^T w|^2, for each mu; `steps` are the inverses of the B_j^T."""
         inverse = np.linalg.pinv(self._start_factor).T
         shape = (len(mu), *inverse.shape)
         before, now = np.zeros(shape), np.broadcast_to(inverse, shape)
         total = np.swapaxes(now, 1, 2) @ now
-        for j, (A, B) in enumerate(zip(self._diagonal, self._below, strict=True)):
+        for j, (A, step) in enumerate(zip(self._diagonal, steps, strict=True)):
             right = mu[:, None, None] * now - A @ now
             if j:
                 right = right - self._below[j - 1] @ before
-            before, now = now, np.linalg.pinv(B.T) @ right
+            before, now = now, step @ right
             enough = np.abs(total).max(axis=(1, 2), keepdims=True) > LARGE  # partial sums are bounds too
             before, now = np.where(enough, 0.0, before), np.where(enough, 0.0, now)
             total = total + np.swapaxes(now, 1, 2) @ now
