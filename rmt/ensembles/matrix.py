@@ -104,6 +104,28 @@ class AttentionMatrix:
                 pass
         return out
 
+    def apply_transposed(self, V: Array) -> np.ndarray:
+        """A^T V for V (n, d): (n, d) float64 on the host. Products in the dtype of A, sums over strips in float64."""
+        xp = self.backend.xp
+        V = self.backend.asarray(V, self.dtype)
+        _check_rows(V, self.n)
+
+        def strip(at: tuple[int, int]) -> Array:
+            parts = (
+                self._rows(start, stop).T @ V[start:stop]
+                for start, stop in tiles(*at, STRIP if self.held is not None else self.source.tile)
+            )
+            total = xp.zeros(V.shape)
+            for part in parts:
+                total += part
+            return total
+
+        total = xp.zeros(V.shape)
+        with one_blas_thread():
+            for products in in_order(strip, strips(self.n), self.workers):
+                total += products
+        return self.backend.to_host(total)
+
     def gram_product(self, V: Array) -> np.ndarray:
         """A^T (A V) for V (n, b) or (n,), float64 on the host; each row of A is made or read once.
 

@@ -57,6 +57,9 @@ def test_products(ensemble, dtype):
     np.testing.assert_array_equal(matrix.gram_product(V[:, 1]), product[:, 1])
     np.testing.assert_allclose(matrix.apply(V), A @ V, atol=2 * tolerance * np.abs(A @ V).max(), rtol=0)
     assert matrix.apply(V).dtype == dtype
+    back = matrix.apply_transposed(V)
+    assert back.dtype == np.float64
+    np.testing.assert_allclose(back, A.T @ V, atol=2 * tolerance * np.abs(A.T @ V).max(), rtol=0)
 
 
 @each_ensemble
@@ -74,6 +77,7 @@ def test_dense_and_streamed_agree_and_workers_change_no_bit(ensemble):
             if budget is None:
                 np.testing.assert_array_equal(other.gram_product(V), held.gram_product(V))
                 np.testing.assert_array_equal(other.apply(V), held.apply(V))
+                np.testing.assert_array_equal(other.apply_transposed(V), held.apply_transposed(V))
     one, three = (ensemble.matrix(stream(0), workers=w, memory_budget=STREAMED) for w in (1, 3))
     np.testing.assert_array_equal(one.gram_product(V), three.gram_product(V))
     np.testing.assert_array_equal(one.apply(V), three.apply(V))
@@ -111,7 +115,7 @@ def test_budget_too_small_even_for_streaming(ensemble):
 
 def test_misfitting_vectors_are_refused():
     matrix = ENSEMBLES[0].matrix(stream(0))
-    for product in (matrix.apply, matrix.gram_product):
+    for product in (matrix.apply, matrix.apply_transposed, matrix.gram_product):
         with pytest.raises(ValueError, match=r"array of shape \(5, 2\) does not fit; its first axis must be n = 1100"):
             product(np.ones((5, 2)))
 
