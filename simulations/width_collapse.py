@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 SQRT_LN2 = math.sqrt(math.log(2.0))  # beta for which the weights have standard deviation equal to their mean
 RANKS = 8  # leading singular values reported one by one when the whole spectrum is there
+MOST_OUTLIERS = 64
 SMALLEST_EXCESS = 1e-300  # below this the excess is unknown; its logarithm goes on
 ZERO = 1e-7  # a singular value below this is rounding: the ratios of a zero matrix are undefined
 
@@ -38,13 +39,17 @@ class Setting:
     beta: float = real(SQRT_LN2, "nominal standard deviation of the logits", at_least=0)
     weights: str | None = choice("lognormal", "law of the iid weights", ("lognormal",))
     head_dim: int | None = integer(64, "width d_k of queries and keys")
-    mask: str = choice("none", "which keys a query sees", ("none",))
+    mask: str = choice("none", "which keys a query sees", ("none", "causal"))
     tokens: str = choice(
         "independent", "value tokens: Gaussian, or with orthonormal rows", ("independent", "orthonormal")
     )
     width: int | None = integer(None, "token width d (the smaller of n and 1024)")
     value_width: int | None = integer(None, "columns of the value weights (the token width)")
-    variant: str = choice("plain", "how the layer is altered", ("plain", "outlier_removed"))
+    variant: str = choice(
+        "plain",
+        "how the layer is altered; running_mean_removed is the repair under a causal mask",
+        ("plain", "outlier_removed", "centred", "running_mean_removed"),
+    )
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -57,6 +62,8 @@ class Setting:
             derived["weights"] = "lognormal"
         for name, value in derived.items():
             object.__setattr__(self, name, value)
+        if self.variant == "running_mean_removed" and self.mask == "none":
+            raise Meaningless("running_mean_removed without a causal mask: choose --mask causal, or outlier_removed")
         if self.tokens == "orthonormal" and self.n > derived["width"]:
             raise Meaningless(f"n = {self.n} orthonormal tokens of width {self.width}: needs n <= width; raise --width")
 
@@ -111,10 +118,9 @@ def _spectrum(
     """Singular values of the altered matrix, from the whole spectrum or by Lanczos, and what follows from them."""
     import numpy as np
 
-    from rmt.kernels import kernels_for
     from rmt.linalg.full_spectrum import singular_values
-    from rmt.linalg.top_singular import top_singular_values
 
+    ladder = setting.mask != "none"  # no single value leads: the first eight are reported one by one
     record: dict[str, Any] = {}
     if bench.spectrum == "full":
         from rmt.arrays import to_host
@@ -124,17 +130,15 @@ def _spectrum(
         record["_spectrum"] = values
         record["singular_value"] = np.pad(values[:RANKS], (0, max(0, RANKS - values.size)), constant_values=np.nan)
     else:
-        from rmt.arrays import CPU
-
-        words = stream.within("lanczos").words("probe", draw)
-        probe = kernels_for(CPU).variates(words, 0, setting.n, 1)
-        guess = operator.column_sums if setting.variant == "plain" else None
-        top = top_singular_values(operator.gram_product, setting.n, probe=probe, start=guess)
-        if not top.converged:
-            raise ArithmeticError(f"singular values of {setting}: {top.certificate}")
-        values = top.values if setting.n > 1 else np.array([top.values[0], np.nan])
+        guess = operator.column_sums if ladder or setting.variant == "plain" else None
+        top = _leading(operator, stream, draw, count=RANKS if ladder else 2, start=guess)
+        values = np.pad(top.values, (0, max(0, 2 - top.values.size)), constant_values=np.nan)
         record["_residual"] = (top.upper - top.lower) / 2
         record["_missed_above"] = top.missed_above
+        if ladder:
+            record["singular_value"] = np.pad(top.values, (0, RANKS - top.values.size), constant_values=np.nan)
+    if ladder and setting.variant == "plain":
+        record["outlier_count"] = _outliers(matrix, values, stream, draw)
     first, second = values[0], values[1] if setting.n > 1 else np.nan
     squared = operator.frobenius_norm_squared
     record |= {
@@ -148,6 +152,42 @@ def _spectrum(
     if setting.variant == "plain":
         record["attention_entropy"] = matrix.entropy
     return record
+
+
+def _leading(operator: Any, stream: Any, draw: int, *, count: int, start: Any = None) -> Any:
+    """The first singular values of an operator, by Lanczos from a random probe and a guess."""
+    from rmt.arrays import CPU
+    from rmt.kernels import kernels_for
+    from rmt.linalg.top_singular import top_singular_values
+
+    words = stream.within("lanczos").words("probe", draw)
+    probe = kernels_for(CPU).variates(words, 0, operator.n, 1)
+    top = top_singular_values(operator.gram_product, operator.n, probe=probe, count=count, start=start)
+    if not top.converged:
+        raise ArithmeticError(f"singular values at n = {operator.n}: {top.certificate}")
+    return top
+
+
+def _outliers(matrix: Any, values: Any, stream: Any, draw: int) -> float:
+    """How many singular values of A exceed all of those that are left once its mean under the mask is removed.
+
+    nan where nothing is left (beta = 0: no noise to stand out of) and where there are more than 64.
+    """
+    import numpy as np
+
+    from rmt.attention.variants import RUNNING_MEAN_REMOVED
+    from rmt.observables.spectrum import outlier_count
+
+    edge = _leading(RUNNING_MEAN_REMOVED.operate(matrix), stream, draw, count=1).values[0]
+    count = values.size
+    if edge < ZERO and matrix.n > 1:
+        return math.nan
+    while values[-1] > edge and count < matrix.n:
+        if count >= MOST_OUTLIERS:
+            return math.nan
+        count = min(2 * count, matrix.n)
+        values = _leading(matrix, stream, draw, count=count, start=matrix.column_sums).values
+    return float(outlier_count(np.asarray(values), edge))
 
 
 def _tokens(X: Any) -> dict[str, Any]:
@@ -169,6 +209,8 @@ def _tokens(X: Any) -> dict[str, Any]:
 
 def predict(setting: Setting) -> dict[str, Any]:
     """What theory says of each quantity."""
+    if setting.mask != "none" or setting.variant not in ("plain", "outlier_removed"):
+        return {}
     from rmt.theorems.width import width_predictions
 
     return dict(
@@ -190,9 +232,10 @@ def claims(results: Results) -> list[Any]:
     from rmt.statistics.claims import exponent_claim, limit_claim
 
     found = []
-    groups = {dataclasses.replace(s, n=1024, width=None, value_width=None) for s in results.settings}
+    settings = [s for s in results.settings if s.mask == "none"]
+    groups = {dataclasses.replace(s, n=1024, width=None, value_width=None) for s in settings}
     for group in sorted(groups, key=str):
-        sizes = [s for s in results.settings if dataclasses.replace(s, n=1024, width=None, value_width=None) == group]
+        sizes = [s for s in settings if dataclasses.replace(s, n=1024, width=None, value_width=None) == group]
         if group.variant != "plain" or group.beta == 0 or len({s.n for s in sizes}) < 3:
             continue
         x, draws = [s.n for s in sizes], [results.samples[s]["second_singular_value"] for s in sizes]

@@ -50,7 +50,7 @@ def _singular_values(ax: Any, results: Results, models: list[str], first: Any) -
             setting = _like(results, first, model=model, variant="plain")
             if setting is not None:
                 curves.append(_theory(results, setting, quantity, label))
-                settings = results.where(beta=first.beta, model=model, variant="plain")
+                settings = results.where(beta=first.beta, mask=first.mask, model=model, variant="plain")
                 points.append(measured(results, settings, quantity, label))
     figures.scaling(ax, curves, points, xlabel="context length n", ylabel="singular value of A")
     figures.title(ax, "The two largest singular values")
@@ -64,7 +64,7 @@ def _ranks(ax: Any, results: Results, models: list[str], first: Any) -> None:
             setting = _like(results, first, model=model, variant=variant)
             if setting is not None:
                 curves.append(_theory(results, setting, "token_stable_rank", label))
-                settings = results.where(beta=first.beta, model=model, variant=variant)
+                settings = results.where(beta=first.beta, mask=first.mask, model=model, variant=variant)
                 points.append(measured(results, settings, "token_stable_rank", label))
     figures.scaling(ax, curves, points, xlabel="context length n", ylabel=r"$\|X\|_F^2/\|X\|^2$ of the tokens")
     figures.title(ax, "Stable rank of the tokens after the layer")
@@ -93,7 +93,7 @@ def _pooled(results: Results, model: str, beta: float) -> tuple[int, np.ndarray]
     """Singular values of all draws at the largest n that has whole spectra of the repaired matrix."""
     settings = [
         s
-        for s in results.where(model=model, variant="outlier_removed", beta=beta)
+        for s in results.where(model=model, variant="outlier_removed", beta=beta, mask="none")
         if "_spectrum" in results.samples[s] and beta > 0
     ]
     if not settings:
@@ -103,7 +103,7 @@ def _pooled(results: Results, model: str, beta: float) -> tuple[int, np.ndarray]
 
 
 def _like(results: Results, first: Any, **fields: Any) -> Any:
-    found = results.where(beta=first.beta, **fields)
+    found = results.where(beta=first.beta, mask=first.mask, **fields)
     return found[0] if found else None
 
 

@@ -40,7 +40,11 @@ def document(capsys, *arguments, code=0):
         (("--spectrum", "density"), "--spectrum density: width_collapse knows none, full"),
         (("--draws", "0"), "--draws 0: must be an integer >= 1"),
         (("--memory-budget", "1KB"), "needs at least"),
-        (("--variant", "magic"), "--variant magic: must be one of plain, outlier_removed"),
+        (("--variant", "running_mean_removed"), "running_mean_removed without a causal mask"),
+        (
+            ("--variant", "magic"),
+            "--variant magic: must be one of plain, outlier_removed, centred, running_mean_removed",
+        ),
         (("--tokens", "orthonormal", "--n", "64", "--width", "32"), "needs n <= width"),
     ],
 )
@@ -196,6 +200,40 @@ def test_the_figure_carries_its_recipe_and_the_table_its_sentence(tmp_path, caps
     from PIL import Image
 
     assert np.array_equal(np.asarray(Image.open(path)), np.asarray(Image.open(again)))
+
+
+def test_a_causal_mask_has_a_ladder_and_no_single_outlier(tmp_path):
+    """beta = 0: the Cesaro matrix, s_k from the tridiagonal inverse of C C^T (independent oracle), 1e-6."""
+    n = 512
+    found = run(EXPERIMENT, n=n, mask="causal", beta=(0.0, 0.5), draws=4, width=32, out=str(tmp_path), quiet=True)
+    i = np.arange(1.0, n + 1)
+    inverse = np.diag(i**2 + (i - 1) ** 2) - np.diag(i[:-1] ** 2, 1) - np.diag(i[:-1] ** 2, -1)
+    ladder = np.linalg.eigvalsh(inverse)[:8] ** -0.5
+    for model in ("iid", "keyquery"):
+        still = found.draws("singular_value", beta=0.0, variant="plain", model=model)
+        np.testing.assert_allclose(still, np.tile(ladder, (4, 1)), rtol=1e-6)
+        noisy = {
+            name: found.draws(name, beta=0.5, variant="plain", model=model)
+            for name in ("singular_value", "outlier_count")
+        }
+        assert np.all(noisy["singular_value"][:, 1] > 1) and np.all(noisy["outlier_count"] >= 3)
+        assert np.all(np.isnan(found.draws("outlier_count", beta=0.0, variant="plain", model=model)))
+
+
+def test_the_running_mean_is_the_repair_under_a_causal_mask(tmp_path):
+    """Oracle: LAPACK on the dense matrix of the same draw; A - 11^T/n is a control that leaves most of the ladder."""
+    from rmt.ensembles.markov import MarkovAttention
+    from rmt.streams import stream
+
+    words = {"n": 300, "mask": "causal", "model": "iid", "draws": 1, "width": 32}
+    variants = ("outlier_removed", "centred", "running_mean_removed")
+    found = run(EXPERIMENT, variant=variants, out=str(tmp_path), quiet=True, **words)
+    A = MarkovAttention(300, beta=Setting().beta, mask="causal").matrix(stream(0)).dense().astype(float)
+    C = np.tril(np.ones_like(A)) / np.arange(1, 301)[:, None]
+    for name, dense in zip(variants, (A - 1 / 300, A - A.mean(axis=0), A - C), strict=True):
+        exact = np.linalg.svd(dense, compute_uv=False)
+        assert found.draws("singular_value", variant=name)[0] == pytest.approx(exact[:8], rel=1e-5)
+        assert found.draws("frobenius_norm_squared", variant=name)[0] == pytest.approx(np.sum(exact**2), rel=1e-5)
 
 
 def test_settings_that_say_the_same_are_one():
