@@ -209,22 +209,10 @@ def _tokens(X: Any) -> dict[str, Any]:
 
 def predict(setting: Setting) -> dict[str, Any]:
     """What theory says of each quantity."""
-    if setting.mask != "none" or setting.variant not in ("plain", "outlier_removed"):
-        return {}
-    from rmt.theorems.width import width_predictions
+    from rmt.experiments.setting import as_record
+    from rmt.theorems.width import OneLayer, width_predictions
 
-    return dict(
-        width_predictions(
-            model=setting.model,
-            n=setting.n,
-            beta=setting.beta,
-            head_dim=setting.head_dim,
-            variant=setting.variant,
-            tokens=setting.tokens,
-            width=setting.width or setting.n,
-            value_width=setting.value_width or setting.n,
-        )
-    )
+    return dict(width_predictions(OneLayer(**as_record(setting))))
 
 
 def claims(results: Results) -> list[Any]:

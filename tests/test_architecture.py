@@ -23,11 +23,11 @@ BELOW = {
     "laws": [],
     "theorems": ["laws"],
     "propagation": ["laws"],
-    "predict": ["theorems", "propagation"],
+    "oracle": ["theorems", "propagation"],
     "statistics": ["theorems"],  # of which only rmt.theorems.prediction, see below
     "figures": ["statistics", "laws"],
-    "experiments": ["statistics", "figures", "streams", "arrays", "kernels", "doctor"],
-    "preflight": ["predict", "attention", "observables", "statistics"],
+    "experiments": ["statistics", "figures", "streams", "arrays", "kernels", "doctor", "oracle"],
+    "preflight": ["oracle", "attention", "observables", "statistics"],
     "pytorch": [],
     "doctor": ["arrays", "kernels"],
 }
@@ -108,7 +108,7 @@ def test_no_heavy_import_on_top_of_a_module(path):
     "module, absent",
     [
         ("rmt.laws.hermite", {"numba", *HEAVY}),
-        ("rmt.theorems.width", {"numba", *HEAVY}),
+        ("rmt.oracle", {"numba", *HEAVY}),
         ("simulations.width_collapse", {"numba", "scipy", *HEAVY}),
         ("rmt.ensembles.markov", {"numba", *HEAVY}),
     ],

@@ -31,6 +31,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from rmt.doctor import main as doctor
 
         return doctor(rest)
+    if name == "predict":
+        from rmt.oracle import main as predict
+
+        return predict(rest)
     try:
         experiment = load(name if name.endswith(".py") else _module(name))
     except ValueError as reason:
@@ -78,7 +82,7 @@ def run_experiment(experiment: Experiment, argv: Sequence[str] | None = None, *,
 
 
 def _list() -> int:
-    print("usage: python -m simulations EXPERIMENT [flags]   (or: rmt EXPERIMENT [flags]; rmt doctor)\n")
+    print("usage: python -m simulations EXPERIMENT [flags]   (or: rmt EXPERIMENT [flags]; rmt predict; rmt doctor)\n")
     for name in experiments():
         experiment = load(f"{PACKAGE}.{name}")
         print(f"  {name:22} {experiment.doc.splitlines()[0]}")

@@ -2,31 +2,63 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from rmt.theorems.layer import layer
 from rmt.theorems.rank_collapse import token_predictions
 from rmt.theorems.spectral_gap import Predictions, matrix_predictions
 
+MODELS = ("iid", "keyquery")
+MASKS = ("none", "causal")
+TOKENS = ("independent", "orthonormal")
+VARIANTS = ("plain", "outlier_removed", "centred", "running_mean_removed")
 
-def width_predictions(
-    *,
-    model: str,
-    n: int,
-    beta: float,
-    head_dim: int | None,
-    variant: str,
-    tokens: str,
-    width: int,
-    value_width: int,
-) -> Predictions:
-    """Predictions by quantity for model "iid" or "keyquery", variant "plain" or "outlier_removed".
 
-    tokens: "orthonormal", or "independent" for Gaussian value tokens. Raises ValueError for an unknown model or variant.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OneLayer:
+    """One layer of attention over n tokens, in the words of the command line.
+
+    model: "iid" logits or "keyquery" logits of head width head_dim; beta: nominal standard deviation of the logits.
+    weights: law of the iid weights. mask: which keys a query sees. tokens: "independent" Gaussian value tokens, or
+    "orthonormal" ones; width, value_width: of tokens and value weights. variant: how the layer is altered.
     """
-    if model not in ("iid", "keyquery") or variant not in ("plain", "outlier_removed"):
-        raise ValueError(f"model {model}, variant {variant}: predicted are iid, keyquery; plain, outlier_removed")
-    one = layer(n, float(beta), head_dim if model == "keyquery" else None)
-    removed = variant == "outlier_removed"
+
+    n: int
+    model: str = "keyquery"
+    beta: float = 1.0
+    weights: str | None = "lognormal"
+    head_dim: int | None = 64
+    mask: str = "none"
+    tokens: str = "independent"
+    width: int
+    value_width: int
+    variant: str = "plain"
+
+    def __post_init__(self) -> None:
+        for name, known in (("model", MODELS), ("mask", MASKS), ("tokens", TOKENS), ("variant", VARIANTS)):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} {getattr(self, name)}: must be one of {', '.join(known)}")
+
+    def unknown(self) -> str | None:
+        """Why no theorem here speaks of this layer, or None."""
+        if self.mask != "none":
+            return f"mask {self.mask}: no prediction"
+        if self.variant not in ("plain", "outlier_removed"):
+            return f"variant {self.variant}: no prediction"
+        return None
+
+
+def width_predictions(one: OneLayer) -> Predictions:
+    """Predictions by quantity; what no theorem speaks of is absent, what is out of a theorem's range gives no number."""
+    if one.unknown():
+        return {}
+    model = layer(one.n, float(one.beta), one.head_dim if one.model == "keyquery" else None)
+    removed = one.variant == "outlier_removed"
     after = token_predictions(
-        one, removed=removed, orthonormal=tokens == "orthonormal", width=width, value_width=value_width
+        model,
+        removed=removed,
+        orthonormal=one.tokens == "orthonormal",
+        width=one.width,
+        value_width=one.value_width,
     )
-    return matrix_predictions(one, removed=removed) | after
+    return matrix_predictions(model, removed=removed) | after

@@ -160,11 +160,11 @@ def test_a_wrong_theory_is_contradicted(tmp_path):
     """Negative control: the iid law for key-query logits fails at n = 512."""
     import dataclasses
 
-    from rmt.theorems.width import width_predictions
+    from rmt.theorems.width import OneLayer, width_predictions
 
     def wrong(setting):
         record = {f: getattr(setting, f) for f in ("n", "beta", "variant", "tokens", "width", "value_width")}
-        return width_predictions(model="iid", head_dim=None, **record)
+        return width_predictions(OneLayer(model="iid", head_dim=None, **record))
 
     rival = dataclasses.replace(EXPERIMENT, predict=wrong)
     results = run(rival, n=512, model="keyquery", variant="plain", out=str(tmp_path), quiet=True)

@@ -7,7 +7,7 @@ import pytest
 import scipy.special
 
 from rmt.theorems.layer import Layer
-from rmt.theorems.width import width_predictions
+from rmt.theorems.width import OneLayer, width_predictions
 
 
 def predictions(**changes):
@@ -21,7 +21,7 @@ def predictions(**changes):
         "width": 1000,
         "value_width": 1000,
     }
-    return width_predictions(**{**setting, **changes})
+    return width_predictions(OneLayer(**{**setting, **changes}))
 
 
 def test_row_averages_are_those_of_plain_sampling():

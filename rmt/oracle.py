@@ -1,0 +1,151 @@
+"""The oracle: from the sizes of one attention layer to everything theory says of it, in a fraction of a second.
+
+Nothing is sampled. `rmt.predict(n=131072, head_dim=128, beta=1)` and `rmt predict --n 131072 --head-dim 128`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rmt.theorems.prediction import Exact, Prediction, out_of_range
+from rmt.theorems.width import OneLayer, Predictions, width_predictions
+
+__all__ = ["QUANTITIES", "main", "predict"]
+
+QUANTITIES = (
+    "top_singular_value",
+    "second_singular_value",
+    "spectral_gap",
+    "gap_ratio",
+    "outlier_count",
+    "singular_value",
+    "frobenius_norm_squared",
+    "attention_stable_rank",
+    "attention_entropy",
+    "token_stable_rank",
+    "gram_stable_rank",
+    "gram_stable_rank_excess",
+    "effective_rank",
+    "token_cosine",
+    "rank_one_residual",
+)
+NOTHING = "no prediction: no theorem here speaks of it"
+
+
+def predict(
+    n: int,
+    *,
+    model: str = "keyquery",
+    beta: float = 1.0,
+    head_dim: int = 64,
+    weights: str = "lognormal",
+    mask: str = "none",
+    tokens: str = "independent",
+    width: int | None = None,
+    value_width: int | None = None,
+    variant: str = "plain",
+) -> Predictions:
+    """What theory says of one layer of softmax attention over n tokens at random initialisation, by quantity.
+
+    Every name of `QUANTITIES` is a key. A value is a Prediction with `.value`, `.band`, `.statistic`, `.standing`,
+    `.source` and `.validity`; `singular_value` maps a rank to one. Where theory is silent or out of range `.value` is
+    None and `.validity` says why. The arguments are the flags of width_collapse, with its defaults but for beta = 1:
+    `width` is the smaller of n and 1024, `value_width` the width. Raises ValueError, in one line, for what has no meaning.
+
+    >>> round(predict(n=131072, head_dim=128)["second_singular_value"].value, 3)
+    0.092
+    """
+    for name, value in {"n": n, "head_dim": head_dim, "width": width, "value_width": value_width}.items():
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            raise ValueError(f"{name} {value}: must be an integer >= 1")
+    if not (math.isfinite(beta) and beta >= 0):
+        raise ValueError(f"beta {beta}: must be a finite number >= 0")
+    width = width or min(n, 1024)
+    if tokens == "orthonormal" and n > width:
+        raise ValueError(f"n = {n} orthonormal tokens of width {width}: needs n <= width; raise width")
+    one = OneLayer(
+        n=n,
+        model=model,
+        beta=beta,
+        head_dim=head_dim,
+        weights=weights,
+        mask=mask,
+        tokens=tokens,
+        width=width,
+        value_width=value_width or width,
+        variant=variant,
+    )
+    found = width_predictions(one)
+    if one.mask == "none" and one.variant == "plain" and one.beta > 0 and n > 1:
+        found["outlier_count"] = Exact(
+            value=1,
+            source="derived: A differs from A - 11^T/n by rank one, so the values interlace",
+            standing="theorem",
+            validity="values of A above the largest of A - 11^T/n",
+        )
+    silent = out_of_range(one.unknown() or NOTHING, source="none")
+    return {name: found.get(name, silent) for name in QUANTITIES}
+
+
+def main(argv: Sequence[str]) -> int:
+    """`rmt predict --n N ...`: the arguments of `predict` as flags; returns the exit code."""
+    import argparse
+
+    parser = argparse.ArgumentParser(prog="rmt predict", description=__doc__, allow_abbrev=False)
+    kinds = {"int": int, "int | None": int, "float": float, "str": str}
+    for name, parameter in inspect.signature(predict).parameters.items():
+        required = parameter.default is parameter.empty
+        shown = "" if required or parameter.default is None else f"({parameter.default})"
+        flag = "--" + name.replace("_", "-")
+        parser.add_argument(
+            flag, type=kinds[str(parameter.annotation)], default=parameter.default, required=required, help=shown
+        )
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+    try:
+        setting = vars(parser.parse_args(list(argv)))
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    form = setting.pop("format")
+    try:
+        found = predict(**setting)
+    except ValueError as reason:
+        print(f"rmt predict: error: {reason}", file=sys.stderr)
+        return 2
+    rows = list(_rows(found))
+    if form == "json":
+        print(json.dumps({"setting": setting, "predictions": rows}, indent=1, allow_nan=False))
+    else:
+        print("\n".join(_lines(rows)))
+    return 0
+
+
+def _rows(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for quantity, entry in found.items():
+        forms: Mapping[int | None, Prediction] = entry if isinstance(entry, Mapping) else {None: entry}
+        for rank, form in forms.items():
+            yield {
+                "quantity": quantity,
+                "index": {} if rank is None else {"rank": rank},
+                "value": form.value,
+                "band": None if form.band is None else list(form.band),
+                "statistic": form.statistic,
+                "kind": form.kind if form.value is not None else None,
+                "standing": form.standing if form.value is not None else None,
+                "source": form.source,
+                "validity": form.validity,
+            }
+
+
+def _lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The rows as text, one line each."""
+    yield f"{'quantity':26}{'value':>11}  {'band':21}{'standing':10}validity"
+    for row in rows:
+        name = row["quantity"] + "".join(f" {rank}" for rank in row["index"].values())
+        value = "-" if row["value"] is None else f"{row['value']:.5g}"
+        band = "" if row["band"] is None else "[{:.4g}, {:.4g}]".format(*row["band"])
+        yield f"{name:26}{value:>11}  {band:21}{row['standing'] or '':10}{row['validity']}"

@@ -1,0 +1,81 @@
+"""The oracle: every combination of flags is answered in under a second, with numbers or with the reason why not."""
+
+import itertools
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import rmt
+from rmt.experiments.cli import main
+from rmt.oracle import QUANTITIES, predict
+from rmt.theorems.width import MASKS, MODELS, TOKENS, VARIANTS
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_every_combination_is_answered_in_under_a_second_or_says_why_not():
+    for n, model, mask, tokens, variant in itertools.product((1, 300, 131072), MODELS, MASKS, TOKENS, VARIANTS):
+        start = time.perf_counter()
+        found = predict(n, model=model, mask=mask, tokens=tokens, variant=variant, width=131072, value_width=128)
+        assert time.perf_counter() - start < 1
+        assert tuple(found) == QUANTITIES
+        for entry in found.values():
+            for form in entry.values() if isinstance(entry, dict) else [entry]:
+                assert form.value is not None or form.validity
+
+
+def test_the_call_that_users_quote():
+    """Derived: at d_k = 128, beta = 1 the second value tends to .0886 and is .0928 to .093 at n = 1e5."""
+    second = rmt.predict(n=131072, head_dim=128, beta=1)["second_singular_value"]
+    assert 0.0886 < second.value < 0.095 and second.standing == "derived"
+    assert second.band[0] < second.value < second.band[1]
+    from rmt.oracle import predict as same
+
+    assert rmt.predict is same  # also once the module has been imported
+
+
+def test_one_outlier_without_a_mask_and_silence_where_no_theorem_speaks():
+    found = predict(1000)
+    assert found["outlier_count"].value == 1
+    assert found["effective_rank"].value is None and "no prediction" in found["effective_rank"].validity
+
+
+@pytest.mark.parametrize(
+    "changes, fragment",
+    [
+        ({"n": 0}, "n 0: must be an integer >= 1"),
+        ({"n": 10, "beta": -1.0}, "beta -1.0: must be"),
+        ({"n": 10, "beta": float("nan")}, "beta nan: must be"),
+        ({"n": 10, "mask": "foo"}, "mask foo: must be one of none, causal"),
+        ({"n": 2000, "tokens": "orthonormal"}, "needs n <= width"),
+    ],
+)
+def test_what_has_no_meaning_is_refused_in_one_line(changes, fragment, capsys):
+    with pytest.raises(ValueError, match=fragment):
+        predict(**changes)
+    flags = itertools.chain(*((f"--{name}", str(value)) for name, value in changes.items()))
+    assert main(["predict", *flags]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.count("\n") == 1 and fragment in printed.err
+
+
+def test_the_command_prints_one_table_or_one_document(capsys):
+    assert main(["predict", "--n", "4096", "--beta", "0.5"]) == 0
+    assert "second_singular_value" in capsys.readouterr().out
+    assert main(["predict", "--n", "4096", "--format", "json"]) == 0
+    document = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert document["setting"]["n"] == 4096
+    assert {row["quantity"] for row in document["predictions"]} == set(QUANTITIES)
+
+
+def test_the_oracle_needs_numpy_and_scipy_only_and_about_a_second_from_a_cold_start():
+    code = (
+        "import sys, rmt; rmt.predict(n=131072, head_dim=128, mask='causal');"
+        "print(sorted(set(sys.modules) & {'numba', 'pandas', 'matplotlib', 'seaborn', 'rich', 'threadpoolctl'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "[]"
