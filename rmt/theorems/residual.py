@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import math
 
+from rmt.laws.edge_scaling import wishart_edge
 from rmt.laws.hermite import TW1_MEAN
 from rmt.theorems.prediction import Approximation, Exact, Prediction, absolute_band, out_of_range, relative_band
 
@@ -69,9 +70,8 @@ def smallest_of_gaussian(n: int, width: int) -> float:
 
 
 def largest_of_gaussian(n: int, width: int) -> float:
-    """s_max of an n x width matrix of N(0, 1) entries, mean (Johnstone 2001, Ma's centring)."""
-    long, short = math.sqrt(max(n, width) - 0.5), math.sqrt(min(n, width) - 0.5)
-    return math.sqrt((long + short) ** 2 + TW1_MEAN * (long + short) * (1 / short + 1 / long) ** (1 / 3))
+    """Root of the mean s_max^2 of an n x width matrix of N(0, 1) entries (`wishart_edge`)."""
+    return math.sqrt(float(wishart_edge(n, width).place(TW1_MEAN)))
 
 
 def residual_predictions(
