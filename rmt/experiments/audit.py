@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from rmt.experiments.results import Results
 
 GIVEN_DRAW = "given_draw:"
+NOTE = "note:"
 
 
 def rows(experiment: Experiment, samples: Mapping[Any, Mapping[str, np.ndarray]]) -> list[dict[str, Any]]:
@@ -28,8 +30,8 @@ def rows(experiment: Experiment, samples: Mapping[Any, Mapping[str, np.ndarray]]
         for quantity, index, draws in columns(experiment, arrays):
             prediction = look_up(predictions, quantity, index)
             verdict = judge(draws, prediction, comparisons=comparisons, deterministic=fixed)
-            given = arrays.get(GIVEN_DRAW + quantity)
-            found.append(_row(setting, quantity, index, verdict, given))
+            given, notes = arrays.get(GIVEN_DRAW + quantity), arrays.get(NOTE + quantity)
+            found.append(_row(setting, quantity, index, verdict, given, notes))
     return found
 
 
@@ -38,7 +40,7 @@ def columns(
 ) -> Iterator[tuple[str, dict[str, int], np.ndarray]]:
     """(quantity, index, draws) of everything that makes a row."""
     for quantity, array in arrays.items():
-        if quantity.startswith("_") or quantity.startswith(GIVEN_DRAW):
+        if quantity.startswith(("_", GIVEN_DRAW, NOTE)):
             continue
         if array.ndim == 1:
             yield quantity, {}, array
@@ -109,7 +111,14 @@ def pair(interval: Any) -> list[float] | None:
     return None if None in ends else ends  # type: ignore[return-value]
 
 
-def _row(setting: Any, quantity: str, index: dict[str, int], verdict: Any, given: np.ndarray | None) -> dict[str, Any]:
+def _row(
+    setting: Any,
+    quantity: str,
+    index: dict[str, int],
+    verdict: Any,
+    given: np.ndarray | None,
+    notes: np.ndarray | None,
+) -> dict[str, Any]:
     known = None if given is None else given[np.isfinite(given)]
     return {
         "setting": as_record(setting),
@@ -128,5 +137,13 @@ def _row(setting: Any, quantity: str, index: dict[str, int], verdict: Any, given
         "source": verdict.source,
         "validity": verdict.validity,
         "verdict": verdict.verdict,
-        "detail": verdict.detail,
+        "detail": "; ".join(part for part in (_said(notes), verdict.detail) if part),
     }
+
+
+def _said(notes: np.ndarray | None) -> str:
+    """What draws say of themselves, each thing once with its number of draws; silence where nobody says anything."""
+    if notes is None:
+        return ""
+    tally = Counter(str(note) for note in notes if note)
+    return "; ".join(f"{note} ({count} of {len(notes)} draws)" for note, count in tally.items())

@@ -52,7 +52,8 @@ class Experiment:
     name: of the experiment and of its figure.
     Setting: frozen dataclass whose fields are the flags.
     measure(setting, draws: range, stream, bench) -> {quantity: array with one entry (or row) per draw}. A name that
-        starts with "_" is kept in the store and makes no row; "given_draw:QUANTITY" holds what a law says of that draw.
+        starts with "_" is kept in the store and makes no row; "given_draw:QUANTITY" holds what a law says of that draw,
+        "note:QUANTITY" a word that a draw has to say of itself (such as why it is undefined), or "".
     predict(setting) -> {quantity: Prediction, or {index value: Prediction}}.
     figure(results) -> matplotlib figure.
     sweep: the default sweep, {field: values}.
