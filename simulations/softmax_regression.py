@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     from rmt.experiments.results import Results
 
 OPTIMIZERS = ("preconditioned", "renormalised", "gd", "sgd", "adam", "shampoo", "muon")
-PILOT = 250  # tokens of the sample on which learning rates are tuned
-DISPLACEMENT = 3e-3  # of sqrt(s_1): start of the population descent, per entry
-TOLERANCE = 1e-10  # excess at which its steps are counted
-PROMPTS, QUERIES = 8, 200  # fresh contexts, and queries in each
-LONGEST = 40_000  # steps of the population descent
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,180 +96,52 @@ def _problem(setting: Setting) -> Any:
 
 
 def measure(setting: Setting, draws: range, stream: Any, bench: Bench) -> dict[str, Any]:
-    """Train once per draw; see `_train` and `_population` for what is recorded."""
+    """Train once per draw, and descend the population beside it where a law says how that should go."""
     import numpy as np
 
-    problem = _problem(setting)
-    records = []
+    from simulations.records.softmax_population import population_record
+    from simulations.records.softmax_training import training_record
+
+    problem, records = _problem(setting), []
     for draw in draws:
-        record = _train(setting, problem, draw, stream)
+        record = training_record(setting, problem, draw, stream)
         if setting.optimizer in ("preconditioned", "gd"):
-            record |= _population(setting, problem, draw, stream)
+            record |= population_record(setting, problem, draw, stream)
         records.append(record)
     return {name: np.array([record[name] for record in records]) for name in records[0]}
 
 
-def _train(setting: Setting, problem: Any, draw: int, stream: Any) -> dict[str, Any]:
-    """The final state, why it stands there, what the spectral start was worth, and the law given these tokens.
-
-    A run that diverges keeps its step and nothing else. `_curve` is the excess after every pass. The start has failed
-    when it lies farther than sqrt(s_d)/2 from the minima, where one-point convexity is lost.
-    """
-    import numpy as np
-
-    from rmt.regression.softmax_descent import algorithm_one, run
-    from rmt.regression.softmax_draws import draw_contexts, token_normals
-    from rmt.regression.softmax_empirical import EmpiricalRisk
-    from rmt.regression.softmax_landscape import standstill
-    from rmt.regression.softmax_population import distance_to_minima, excess_risk
-    from rmt.regression.softmax_start import spectral_start
-    from rmt.regression.softmax_training import Method, train, train_at
-    from rmt.theorems.softmax_contexts import learned_excess_given_tokens
-
-    data = draw_contexts(problem, stream, draw, setting.n, contexts=setting.count)
-    method = Method(setting.optimizer, str(setting.start), setting.regularizer == "on", setting.balance, setting.passes)
-    if setting.rate is None:
-        size = min(setting.n, PILOT if setting.count == 1 else 32)
-        pilot = draw_contexts(problem, stream, draw, size, contexts=min(setting.count, size), name="pilot")
-        training = train(method, data, pilot, stream, draw, problem=problem)
-    else:
-        training = train_at(method, setting.rate, data, stream, draw, problem=problem)
-    last, nothing = training.last, float("nan")
-    goal = run(algorithm_one(data, tau=setting.balance, step="fast", problem=problem), 20).excess or 0.0
-    record = {
-        "excess_risk": nothing,
-        "prompt_error": nothing,
-        "empirical_risk": nothing,
-        "score_norm": nothing,
-        "value_norm": nothing,
-        "slow": nothing,
-        "saddle": nothing,
-        "spurious_minimum": nothing,
-        "converged": nothing,
-        "final_gradient_norm": nothing,
-        "least_curvature": nothing,
-        "diverged_at_step": nothing if last.diverged_at is None else float(last.diverged_at),
-        "_curve": training.curve,
-        "_rate": training.rate,
-        "_goal": goal,
-    }
-    if last.diverged_at is None:
-        risk = EmpiricalRisk(data)
-        seen = standstill(risk, problem, last.weights, excess=last.excess or 0.0, goal=goal, tau=setting.balance)
-        record |= {
-            "excess_risk": last.excess,
-            "empirical_risk": risk.value(last.weights),
-            "score_norm": last.score_norm,
-            "value_norm": last.value_norm,
-            **{
-                name: float(seen.verdict == name.replace("_", " "))
-                for name in ("slow", "saddle", "spurious_minimum", "converged")
-            },
-            "final_gradient_norm": seen.gradient_norm,
-            "least_curvature": seen.least_curvature,
-        }
-        record["prompt_error"] = _prompt_error(setting, problem, last.weights, draw, stream)
-    if setting.start == "spectral":
-        start = spectral_start(data, tau=setting.balance)
-        record["start_excess"] = excess_risk(problem, start)
-        distance = distance_to_minima(problem, start, tau=setting.balance)
-        record["start_distance_squared"] = distance**2
-        record["start_failed"] = float(distance > 0.5 * np.sqrt(problem.singular_values[-1]))
-    tokens = token_normals(stream, draw, setting.n, setting.width, contexts=setting.count)
-    error = (data.least_squares().target - problem.target) @ problem.root
-    given = learned_excess_given_tokens(tokens, problem.whitened_target, tau=setting.balance, label_error=error)
-    record["given_draw:excess_risk"] = nothing if given is None else given
-    return {name: np.asarray(value, float) for name, value in record.items()}
-
-
-def _prompt_error(setting: Setting, problem: Any, weights: Any, draw: int, stream: Any) -> float:
-    """1/2 E|M x - f(x)|^2 over fresh queries in fresh contexts of n tokens, by Monte Carlo."""
-    from rmt.regression.softmax_draws import token_normals
-    from rmt.regression.softmax_population import sampled_risk
-
-    contexts, queries = (
-        token_normals(stream, draw, count, setting.width, contexts=PROMPTS, name=name) @ problem.root
-        for count, name in ((setting.n, "fresh"), (QUERIES, "asked"))
-    )
-    return sampled_risk(problem, weights, contexts, queries)
-
-
-def _population(setting: Setting, problem: Any, draw: int, stream: Any) -> dict[str, Any]:
-    """The same descent on the population, from a small displacement off a minimum: steps, late rate, constants."""
-    from itertools import islice
-
-    import numpy as np
-
-    from rmt.regression.softmax_balance import Balanced
-    from rmt.regression.softmax_descent import descent, full_batch
-    from rmt.regression.softmax_draws import draw_weights
-    from rmt.regression.softmax_landscape import one_point_constants
-    from rmt.regression.softmax_objective import hessian
-    from rmt.regression.softmax_population import PopulationRisk, minimiser
-    from rmt.regression.softmax_rules import GradientDescent, Preconditioned
-    from rmt.theorems.softmax_regression import linear_descent
-
-    own = setting.optimizer == "preconditioned"
-    largest, tau = setting.largest, setting.balance
-    normals = draw_weights(stream, draw, setting.width, setting.outputs, name="displacement").vector()
-    displacement = DISPLACEMENT * np.sqrt(largest) * normals
-    point = minimiser(problem, tau=tau)
-    moved = point.like(displacement)
-    moved = type(moved)(np.sqrt(tau) * moved.value, moved.score / np.sqrt(tau))
-    objective = Balanced(PopulationRisk(problem), problem.covariance, tau)
-    if own:
-        rule: Any = Preconditioned(problem, 1 / (2 * largest), tau)
-    else:
-        rule = GradientDescent(1 / np.linalg.eigvalsh(hessian(objective, point))[-1])
-    law = linear_descent(problem.covariance, problem.target, preconditioned=own, displacement=displacement, tau=tau)
-    predicted = law.steps_to(TOLERANCE, limit=LONGEST)
-    steps = float("nan")
-    rates: list[float] = []
-    states = descent(rule, full_batch(objective), point + problem.unwhiten(moved), problem=problem)
-    for state in islice(states, LONGEST + 1):
-        assert state.excess is not None
-        if np.isnan(steps) and state.excess <= TOLERANCE:
-            steps = float(state.step)
-        if not np.isnan(steps):
-            rates.append(state.rate or 0.0)
-            if not own or state.excess < 1e-22:
-                break
-    record = {
-        "population_steps": steps,
-        "given_draw:population_steps": predicted if predicted is not None else np.nan,
-        "population_steps_over_law": steps / predicted if predicted else np.nan,
-        "population_condition": law.condition,
-    }
-    if own:
-        record["population_rate"] = float(np.exp(np.mean(np.log(rates[-5:]))))
-        constants = one_point_constants(objective, problem, normals, radius=DISPLACEMENT * np.sqrt(largest), tau=tau)
-        record |= {"one_point_convexity": constants.convexity, "one_point_smoothness": constants.smoothness}
-    return {name: np.asarray(value, float) for name, value in record.items()}
-
-
 def predict(setting: Setting) -> dict[str, Any]:
     """What theory says of each quantity."""
-    from rmt.theorems.softmax_predictions import softmax_regression_predictions
+    from rmt.theorems.softmax_predictions import population_predictions, training_predictions
 
-    return dict(
-        softmax_regression_predictions(
+    problem, found = _problem(setting), {}
+    if setting.optimizer in ("preconditioned", "gd"):
+        found = population_predictions(
+            problem.covariance,
+            problem.target,
+            tau=setting.balance,
+            preconditioned=setting.optimizer == "preconditioned",
+        )
+    if setting.optimizer in ("preconditioned", "renormalised") and (setting.start, setting.regularizer) == (
+        "spectral",
+        "on",
+    ):
+        found |= training_predictions(
             setting.singular_values,
             width=setting.width,
             n=setting.n,
             tau=setting.balance,
             noise=setting.noise,
-            optimizer=setting.optimizer,
-            start=str(setting.start),
-            regularized=setting.regularizer == "on",
             contexts=setting.count,
         )
-    )
+    return found
 
 
 def cost(setting: Setting, bench: Bench) -> Cost:
     """Rough time of one draw on one core: 5 ns per attention entry and gradient at width 4, 0.25 ns more per column."""
     entry = (4 + 0.25 * setting.width) * 1e-9
-    pilot = min(setting.n, PILOT) ** 2 * 6 if setting.count == 1 else 6 * 32**3
+    pilot = min(setting.n, 250) ** 2 * 6 if setting.count == 1 else 6 * 32**3
     sweeps = setting.passes + 20 + 2 * setting.width**2
     seconds = entry * (setting.count * setting.n**2 * sweeps + pilot * setting.passes) + 0.2
     memory = 8 * setting.n * (setting.count * 3 * setting.width + 64) + 10**7
@@ -283,14 +150,14 @@ def cost(setting: Setting, bench: Bench) -> Cost:
 
 def claims(results: Results) -> list[Any]:
     """Scaling laws, comparisons, ingredients, and whether runs get stuck."""
-    from simulations.pages.softmax_regression_claims import all_claims
+    from simulations.claims.softmax_regression import all_claims
 
     return all_claims(results)
 
 
 def summary(results: Results) -> str:
     """How the optimisers end at the largest n, in one sentence."""
-    from simulations.pages.softmax_regression_claims import sentence
+    from simulations.claims.softmax_regression import sentence
 
     return sentence(results)
 
@@ -311,6 +178,7 @@ EXPERIMENT = Experiment(
     sweep={"n": (250, 500, 1000), "optimizer": ("preconditioned", "gd", "sgd", "adam", "shampoo", "muon")},
     claims=claims,
     summary=summary,
+    version=2,
     headline=("excess_risk", "population_steps_over_law", "population_rate", "diverged_at_step"),
     cost=cost,
 )

@@ -15,7 +15,8 @@ VERDICTS = ("converged", "slow", "saddle", "spurious minimum")
 
 _PLAIN_SLOPE = 0.1  # of the gradient that a slow approach along the least curvature would still have
 _NEGATIVE = 0.01  # of the least curvature: below minus this a direction leads down
-_STATIONARY = 1e-6  # of s_1^(3/2): below this a gradient is zero
+_FLAT = 1e-9  # of s_1: smallest curvature that is told from none
+_PLAIN_GAIN = 0.1  # of the missing risk that a place on the way down still promises
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,14 @@ def _template(problem: SoftmaxRegression, vector: np.ndarray) -> Weights:
 
 
 @dataclass(frozen=True)
+class Fit:
+    """How well a head does: its population `excess` and its empirical `risk`."""
+
+    excess: float
+    risk: float
+
+
+@dataclass(frozen=True)
 class Standstill:
     """Why a run is where it is: `verdict` is one of VERDICTS.
 
@@ -98,28 +107,32 @@ class Standstill:
 
 
 def standstill(
-    objective: Objective, problem: SoftmaxRegression, weights: Weights, *, excess: float, goal: float, tau: float = 1.0
+    objective: Objective, problem: SoftmaxRegression, weights: Weights, *, end: Fit, goal: Fit, tau: float = 1.0
 ) -> Standstill:
     """Classify the end of a run by its gradient and its least Hessian eigenvalue.
 
-    `excess` is where the run stands, `goal` what the data allow; within twice the goal it has converged. Else let m be
+    `end` is what the run reached on the `objective` it descended, `goal` what the same data allow. Converged: the excess
+    is within twice the goal, or the risk is down to the goal's, so that what is left is sampling error. Otherwise let m be
     the least curvature of the problem at its minima. Near them the gradient is at least sqrt(2 m gap): a run with more
-    than a tenth of that is slow. Below, a curvature under -m/100 says saddle. Without one, a gradient under 1e-6 s_1^(3/2)
-    says spurious minimum, and a larger one says slow (a plateau).
+    than a tenth of that is slow. Below, a curvature under -m/100 says saddle. Without one the quadratic model of the
+    objective says how much can still be gained; less than a tenth of the missing risk says spurious minimum, more says
+    slow (a plateau).
     Costs p d + d^2 Hessian products: for small d.
     """
     values = problem.singular_values
     least = float(values[-1] * (2 if problem.outputs == problem.width else 1))
-    slope = whitened_gradient(problem, objective.value_and_gradient(weights)[1], tau=tau).norm
+    slope = whitened_gradient(problem, objective.value_and_gradient(weights)[1], tau=tau)
     second = whitened_hessian(objective, problem, weights, tau=tau)
-    curvature = float(np.linalg.eigvalsh(0.5 * (second + second.T))[0])
-    gap = excess - goal
-    if excess <= 2 * goal:
+    curvatures, directions = np.linalg.eigh(0.5 * (second + second.T))
+    gap = end.excess - goal.excess
+    if end.excess <= 2 * goal.excess or end.risk <= goal.risk:
         verdict = "converged"
-    elif slope > _PLAIN_SLOPE * np.sqrt(2 * least * gap):
+    elif slope.norm > _PLAIN_SLOPE * np.sqrt(2 * least * gap):
         verdict = "slow"
-    elif curvature < -_NEGATIVE * least:
+    elif curvatures[0] < -_NEGATIVE * least:
         verdict = "saddle"
     else:
-        verdict = "spurious minimum" if slope < _STATIONARY * values[0] ** 1.5 else "slow"
-    return Standstill(verdict, slope, curvature, gap)
+        # a direction flatter than this counts as that flat, so that a plateau promises much
+        gain = 0.5 * float(np.sum((directions.T @ slope.vector()) ** 2 / np.maximum(curvatures, _FLAT * values[0])))
+        verdict = "spurious minimum" if gain < _PLAIN_GAIN * (end.risk - goal.risk) else "slow"
+    return Standstill(verdict, slope.norm, float(curvatures[0]), gap)

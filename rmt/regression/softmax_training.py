@@ -123,17 +123,24 @@ def _rule(method: Method, rate: float, shown: SoftmaxRegression, horizon: int) -
     return Decayed(named[method.optimizer], horizon)
 
 
-def _gradient(method: Method, data: Contexts, shown: SoftmaxRegression, stream: Stream, draw: int) -> Gradient:
+def objective_of(method: Method, data: Contexts) -> Objective:
+    """What a method descends on all the data: the risk, and the balance if it is regularised."""
+    risk = EmpiricalRisk(data)
+    if not method.regularized:
+        return risk
     tau = None if method.optimizer == "renormalised" else method.tau
+    return Balanced(risk, data.least_squares().covariance, tau)
+
+
+def _gradient(method: Method, data: Contexts, shown: SoftmaxRegression, stream: Stream, draw: int) -> Gradient:
+    if method.optimizer != "sgd":
+        return full_batch(objective_of(method, data))
 
     def around(risk: Objective) -> Objective:
-        return Balanced(risk, shown.covariance, tau) if method.regularized else risk
+        return Balanced(risk, shown.covariance, method.tau) if method.regularized else risk
 
-    risk = EmpiricalRisk(data)
-    if method.optimizer != "sgd":
-        return full_batch(around(risk))
     order = draw_order(stream, draw, data.queries, method.passes)
-    return mini_batches(risk, order, min(BATCH, data.queries), around=around)
+    return mini_batches(EmpiricalRisk(data), order, min(BATCH, data.queries), around=around)
 
 
 def _start(method: Method, data: Contexts, shown: SoftmaxRegression, stream: Stream, draw: int) -> Weights:

@@ -35,6 +35,11 @@ def hessian_eigenvalues(singular_values: np.ndarray, width: int, *, rho: float =
     return np.sort(np.concatenate([risk, pairs, 4 * rho * s, np.zeros(flat)]))
 
 
+def whitened_values(covariance: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Singular values of the whitened target M C^(1/2), (p,), largest first: all that the preconditioned descent sees."""
+    return np.linalg.svd(target @ _root(covariance), compute_uv=False)
+
+
 def curvature_range(singular_values: np.ndarray, width: int) -> tuple[float, float]:
     """Least and largest curvature off the flat directions (rho = 1/2): (2 s_d, 2 s_1), or (s_p, 2 s_1) for p < d.
 

@@ -1,0 +1,71 @@
+"""Settings of a sweep of softmax regression side by side: groups that differ in one field, their draws, their names."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rmt.statistics.claims import Claim, bound_claim
+
+if TYPE_CHECKING:
+    from rmt.experiments.results import Results
+
+OWN = ("preconditioned", "renormalised")  # Algorithm 1 and its variant
+
+
+def along(results: Results, field: str, **fields: Any) -> Iterator[tuple[Any, list[Any]]]:
+    """(first, members): settings that differ in one field only, in groups of two and more, sorted by it."""
+    groups: dict[Any, list[Any]] = {}
+    for setting in results.where(**fields):
+        record = tuple((f.name, getattr(setting, f.name)) for f in dataclasses.fields(setting) if f.name != field)
+        groups.setdefault(record, []).append(setting)
+    for members in groups.values():
+        if len(members) > 1:
+            yield members[0], sorted(members, key=lambda s: getattr(s, field))
+
+
+def draws_of(results: Results, setting: Any, quantity: str) -> np.ndarray:
+    """The draws of a quantity; none where it was not measured."""
+    return results.samples[setting].get(quantity, np.empty(0))
+
+
+def label(setting: Any) -> str:
+    """How the runs of a group are named."""
+    parts = [f"{setting.optimizer}, {setting.start} start, regulariser {setting.regularizer}"]
+    if setting.contexts == "n":
+        parts.append("n contexts")
+    if setting.condition != 10:
+        parts.append(f"kappa(Sigma) = {setting.condition:g}")
+    if setting.tau != 4 * setting.largest:
+        parts.append(f"tau = {setting.tau:g}")
+    return ", ".join(parts)
+
+
+def above_claim(
+    claim: str, field: str, above: np.ndarray, below: np.ndarray, *, expected: str | None, source: str
+) -> Claim | None:
+    """Whether `above` exceeds `below`: the median of their ratio over the same draws against 1, one-sided.
+
+    Draws that diverged on either side are left out and counted. None where fewer than two pairs are left.
+    """
+    count = min(len(above), len(below))
+    good = np.isfinite(above[:count]) & np.isfinite(below[:count])
+    if good.sum() < 2:
+        return None
+    ratio = above[:count][good] / below[:count][good]
+    found = bound_claim(
+        claim,
+        [1.0],
+        [ratio],
+        bound=1.0,
+        side="lower",
+        along=field,
+        statistic="median",
+        expected=expected,
+        source=source,
+    )
+    detail = f"median ratio over {good.sum()} paired draws, {count - good.sum()} diverged; supported above 1"
+    return dataclasses.replace(found, detail=detail)
