@@ -63,7 +63,7 @@ def predict(
     for name, value in {"n": n, "head_dim": head_dim, "width": width, "value_width": value_width}.items():
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
             raise ValueError(f"{name} {value}: must be an integer >= 1")
-    if not (math.isfinite(beta) and beta >= 0):
+    if beta is None or not (math.isfinite(beta) and beta >= 0):
         raise ValueError(f"beta {beta}: must be a finite number >= 0")
     width = width or min(n, 1024)
     if tokens == "orthonormal" and n > width:
@@ -81,7 +81,7 @@ def predict(
         variant=variant,
     )
     found = width_predictions(one)
-    if one.mask == "none" and one.variant == "plain" and one.beta > 0 and n > 1:
+    if one.mask == "none" and one.variant == "plain" and beta > 0 and n > 1:
         found["outlier_count"] = Exact(
             value=1,
             source="derived: A differs from A - 11^T/n by rank one, so the values interlace",

@@ -13,6 +13,7 @@ import scipy.special
 
 from rmt.laws.hermite import HermiteLaw
 from rmt.laws.lognormal_softmax import effective_variance, softmax_moment
+from rmt.theorems.light_weights import LightWeights
 
 _NODES = 32
 MOST_RANKS = 8
@@ -20,7 +21,9 @@ MOST_RANKS = 8
 
 @dataclasses.dataclass(frozen=True)
 class Layer:
-    """One layer of softmax attention over n tokens with iid (head_dim None) or key-query logits of deviation beta.
+    """One layer of attention over n tokens with iid (head_dim None) or key-query logits of deviation beta.
+
+    `light` replaces the softmax of iid normal logits by normalised weights of light tails; `beta` then says nothing.
 
     Given its query, row i of key-query logits is iid normal with log-variance beta^2 r, r = |q|^2/d_k, which has the law
     chi^2_{d_k}/d_k: row statistics are exact averages of iid ones over r (Gauss quadrature, 32 nodes).
@@ -29,6 +32,23 @@ class Layer:
     n: int
     beta: float
     head_dim: int | None = None
+    light: LightWeights | None = None
+
+    @property
+    def uniform(self) -> bool:
+        """Whether every row is uniform: one token, or no spread of the logits."""
+        return self.n == 1 or (self.light is None and self.beta == 0)
+
+    @property
+    def heavy(self) -> float:
+        """How heavy the tail of a weight is: beta of lognormal weights, 0 of light ones."""
+        return self.beta if self.light is None else 0.0
+
+    def row_variance(self, v: np.ndarray) -> np.ndarray:
+        """sigma_n^2 of rows of log-variance v."""
+        return (
+            effective_variance(v, self.n) if self.light is None else np.full(np.shape(v), self.light.variance(self.n))
+        )
 
     def over_rows(self, statistic: Callable[[np.ndarray], np.ndarray]) -> float:
         """E over rows of a function of the row's log-variance."""
@@ -49,11 +69,13 @@ class Layer:
     @functools.cached_property
     def variance(self) -> float:
         """sigma_n^2 = E ||A||_F^2 - 1, exact."""
-        return self.over_rows(lambda v: effective_variance(v, self.n))
+        return self.over_rows(self.row_variance)
 
     @functools.cached_property
     def entropy(self) -> float:
         """E of a row's entropy in nats, exact: ln n - d/dp E (n A)^p at p = 1 (central difference, error 1e-7)."""
+        if self.light is not None:
+            return self.light.entropy(self.n)
         step = 1e-4
 
         def slope(v: np.ndarray) -> np.ndarray:
@@ -99,7 +121,10 @@ class Layer:
         d_k >= 64, beta <= 1, n >= 512).
         """
         if self.head_dim is None:
-            if self.beta < 0.1:  # the central moment would cancel; the normaliser is then negligible
+            if self.light is not None:
+                moments = [self.light.moment(self.n, power) for power in (2, 3, 4)]
+                fourth = moments[2] - 4 * moments[1] + 6 * moments[0] - 3
+            elif self.beta < 0.1:  # the central moment would cancel; the normaliser is then negligible
                 q = math.exp(self.beta**2)
                 fourth = self.variance**2 * (q**4 + 2 * q**3 + 3 * q**2 - 3)
             else:
@@ -126,7 +151,11 @@ class Layer:
 
         The number of n^2 standard normal numbers above z is Poisson; z is where its mean is the median of Gamma(rank).
         """
-        z = -float(scipy.special.ndtri(min(scipy.special.gammaincinv(rank, 0.5) / self.n**2, 0.5)))
+        tail = min(float(scipy.special.gammaincinv(rank, 0.5)) / self.n**2, 0.5)
+        if self.light is not None:
+            weight = self.light.quantile(tail)
+            return math.sqrt(self.n) * weight / (weight + self.n - 1)
+        z = -float(scipy.special.ndtri(tail))
         weight = math.exp(min(self.beta * z - self.beta**2 / 2, 700.0))
         return math.sqrt(self.n) * weight / (weight + self.n - 1)
 
@@ -149,11 +178,11 @@ class Layer:
     @property
     def condensation(self) -> float:
         """beta/sqrt(2 ln n): above 1/2 single rows stop averaging, above 1 attention condenses on few tokens."""
-        return self.beta / math.sqrt(2 * math.log(self.n)) if self.n > 1 else math.inf
+        return self.heavy / math.sqrt(2 * math.log(self.n)) if self.n > 1 else math.inf
 
     def row_limits(self) -> str | None:
         """Why a row average cannot be computed, or None: the exact integral covers log-variances up to 400."""
-        largest = self.beta**2 * float(self.temperatures[0].max())
+        largest = self.heavy**2 * float(self.temperatures[0].max())
         return (
             f"log-variance {largest:.3g} of the hottest rows: computed up to 400; lower beta" if largest > 400 else None
         )
@@ -165,7 +194,7 @@ class Layer:
         if self.condensation > 0.5:
             return f"beta/sqrt(2 ln n) = {self.condensation:.2f}: above 1/2 rows condense on few tokens; lower beta"
         if self.head_dim is None:
-            return None if self.beta <= 1.5 else f"beta = {self.beta:g}: calibrated for beta <= 1.5"
+            return None if self.heavy <= 1.5 else f"beta = {self.beta:g}: calibrated for beta <= 1.5"
         if self.head_dim < 16:
             return f"head_dim = {self.head_dim}: calibrated for head_dim >= 16"
         if self.beta > 1:
@@ -176,6 +205,6 @@ class Layer:
 
 
 @functools.lru_cache(maxsize=256)
-def layer(n: int, beta: float, head_dim: int | None = None) -> Layer:
+def layer(n: int, beta: float, head_dim: int | None = None, light: LightWeights | None = None) -> Layer:
     """A cached Layer: its moments are computed once."""
-    return Layer(n, beta, head_dim)
+    return Layer(n, beta, head_dim, light)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from rmt.laws.hermite import TW1_MEAN
-from rmt.laws.lognormal_softmax import effective_variance
 from rmt.theorems.layer import Layer
 from rmt.theorems.prediction import Approximation, Prediction, absolute_band, out_of_range, relative_band
 
@@ -38,7 +37,7 @@ def token_predictions(
     Bands: 15 % (excess), 10 % (removed Gram), 5 % (the rest; for a removed cosine plus a quarter of 1/n).
     """
     names = (*_NAMES, "effective_rank" if removed else "gram_stable_rank_excess")
-    if layer.beta == 0 or layer.n == 1:
+    if layer.uniform:
         return {}
     reason = layer.limits() or _too_heavy(layer, removed)
     widths = (value_width,) if orthonormal else (value_width, width)
@@ -59,7 +58,7 @@ def _kept(layer: Layer, widths: tuple[int, ...]) -> dict[str, Prediction]:
     stable = 1 + variance * (1 - 1 / widths[0]) / (layer.mean_row_squared * lengthening + variance * loss)
     excess = (layer.fourth_moment / layer.n + variance**2 * loss) * shortening / top**2
     # The cosine of rows i, j is 1/sqrt((1 + sigma_i^2)(1 + sigma_j^2)), plus the shared column effect.
-    inverse = layer.over_rows(lambda v: (1 + effective_variance(v, layer.n)) ** -0.5)
+    inverse = layer.over_rows(lambda v: (1 + layer.row_variance(v)) ** -0.5)
     cosine = inverse**2 + layer.column_effect / (1 + variance)
     apart = math.sqrt((1 + variance - layer.mean_row_squared) / (1 + variance))
     return {
@@ -98,7 +97,7 @@ def _bulk_rank(layer: Layer, factors: list[float]) -> float:
 
 
 def _too_heavy(layer: Layer, removed: bool) -> str | None:
-    if removed and layer.beta > 0.9 and layer.head_dim is None:
+    if removed and layer.heavy > 0.9 and layer.head_dim is None:
         return f"beta = {layer.beta:g}: above 0.9 single entries of iid weights carry the rank of the repaired tokens"
     if removed and layer.beta > 0.4 and layer.head_dim is not None and layer.head_dim < 32:
         return f"head_dim = {layer.head_dim}: repaired tokens are calibrated for head_dim >= 32 at beta above 0.4"

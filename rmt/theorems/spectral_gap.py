@@ -40,7 +40,7 @@ def matrix_predictions(layer: Layer, *, removed: bool) -> Predictions:
     values carried by entries (iid) 0.976 to 1.004 at beta 0.83, 0.945 (rank 8, n = 256) to 1.03 at beta 1.
     At n = 4096 (10 draws, d_k 64, beta 0.5 to 1; iid, beta 0.83 and 1) every statistic is within half its band.
     """
-    if layer.beta == 0 or layer.n == 1:
+    if layer.uniform:
         return _uniform(layer, removed)
     found = _row_averages(layer, removed)
     reason = layer.limits()
@@ -104,7 +104,7 @@ def _central(layer: Layer, rank: int) -> tuple[float, float, str]:
         return value, 0.10, "one entry outside the bulk"
     return (
         value,
-        0.05 if layer.n < 500 and layer.beta > 0.6 else 0.03,
+        0.05 if layer.n < 500 and layer.heavy > 0.6 else 0.03,
         "edge of the all-degrees law, Tracy-Widom median",
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from rmt import figures
 from rmt.laws.hermite import HermiteLaw
+from rmt.laws.keyquery import KeyQueryLaw
 from rmt.theorems.layer import layer
 from simulations.pages.lines import measured, theory
 
@@ -16,95 +18,105 @@ if TYPE_CHECKING:
     from rmt.experiments.results import Results
 
 LINE = np.unique(np.geomspace(64, 10**6, 29).astype(int))
-NAMES = {
-    "iid": "iid logits",
-    "keyquery": "key-query logits",
-    "plain": "outlier kept",
+NAMES = {"iid": "iid logits", "keyquery": "key-query logits"}
+REPAIRS = {
     "outlier_removed": "outlier removed",
+    "running_mean_removed": "running mean removed",
+    "centred": "centred",
 }
 
 
 def page(results: Results) -> Any:
-    """Two panels, and one more per model with whole spectra, at the first beta of the sweep."""
-    first = results.settings[0]
+    """Two panels, and one more per model with whole spectra; of a sweep over other fields the first is drawn."""
     models = list(dict.fromkeys(s.model for s in results.settings))
-    whole = [m for m in models if _pooled(results, m, first.beta) is not None]
+    whole = [m for m in models if _whole(results, m) is not None]
+    first = results.settings[0]
     with figures.style():
         figure, axes = figures.page(2 + len(whole), 1, width=8.2, height=2.6)
         panels = list(axes[:, 0])
-        _singular_values(panels[0], results, models, first)
-        _ranks(panels[1], results, models, first)
+        _singular_values(panels[0], results, models)
+        _ranks(panels[1], results, models)
         for ax, model in zip(panels[2:], whole, strict=True):
-            _spectrum(ax, results, model, first)
-        figure.suptitle(
-            rf"One layer of softmax attention, $\beta$ = {first.beta:.3g}: theory and measurement", x=0.02, ha="left"
-        )
+            _spectrum(ax, results, model)
+        figure.suptitle(f"{_what(first)}: theory and measurement", x=0.02, ha="left")
     return figure
 
 
-def _singular_values(ax: Any, results: Results, models: list[str], first: Any) -> None:
+def _what(first: Any) -> str:
+    """The layer in words, for the head of the page."""
+    temperature = rf", $\beta$ = {first.beta:.3g}" if first.beta is not None else f", {first.weights} weights"
+    mask = "" if first.mask == "none" else f", {first.mask} mask"
+    return f"One layer of attention{temperature}{mask}"
+
+
+def family(results: Results, model: str, variant: str) -> list[Any]:
+    """The settings of a model and variant that differ in n (and the widths) only, as the first of them in the sweep."""
+
+    def rest(setting: Any) -> Any:
+        return dataclasses.replace(setting, n=1, width=1, value_width=1)
+
+    found = results.where(model=model, variant=variant)
+    return [s for s in found if rest(s) == rest(found[0])]
+
+
+def _singular_values(ax: Any, results: Results, models: list[str]) -> None:
     curves, points = [], []
     for model in models:
+        settings = family(results, model, "plain")
         for quantity, sign in (("top_singular_value", "$s_1$"), ("second_singular_value", "$s_2$")):
             label = f"{sign}, {NAMES[model]}"
-            setting = _like(results, first, model=model, variant="plain")
-            if setting is not None:
-                curves.append(_theory(results, setting, quantity, label))
-                settings = results.where(beta=first.beta, mask=first.mask, model=model, variant="plain")
+            if settings:
+                curves.append(_theory(results, settings[0], quantity, label))
                 points.append(measured(results, settings, quantity, label))
     figures.scaling(ax, curves, points, xlabel="context length n", ylabel="singular value of A")
     figures.title(ax, "The two largest singular values")
 
 
-def _ranks(ax: Any, results: Results, models: list[str], first: Any) -> None:
+def _ranks(ax: Any, results: Results, models: list[str]) -> None:
     curves, points = [], []
+    variants = {s.variant for s in results.settings}
+    masked = any(s.mask != "none" for s in results.settings)
+    order = ("running_mean_removed", "outlier_removed", "centred") if masked else REPAIRS
+    repair = next((name for name in order if name in variants), None)
     for model in models:
-        for variant in ("plain", "outlier_removed"):
-            label = f"{NAMES[variant]}, {NAMES[model]}"
-            setting = _like(results, first, model=model, variant=variant)
-            if setting is not None:
-                curves.append(_theory(results, setting, "token_stable_rank", label))
-                settings = results.where(beta=first.beta, mask=first.mask, model=model, variant=variant)
+        for variant, word in (("plain", "kept"), (repair, REPAIRS.get(repair or "", ""))):
+            settings = family(results, model, variant) if variant else []
+            if settings:
+                label = f"{word}, {NAMES[model]}"
+                curves.append(_theory(results, settings[0], "token_stable_rank", label))
                 points.append(measured(results, settings, "token_stable_rank", label))
     figures.scaling(ax, curves, points, xlabel="context length n", ylabel=r"$\|X\|_F^2/\|X\|^2$ of the tokens")
     figures.title(ax, "Stable rank of the tokens after the layer")
 
 
-def _spectrum(ax: Any, results: Results, model: str, first: Any) -> None:
-    pooled = _pooled(results, model, first.beta)
-    assert pooled is not None
-    n, values = pooled
-    one = layer(n, float(first.beta), first.head_dim or 64 if model == "keyquery" else None)
-    law, circle = one.law, HermiteLaw(n, one.variance)
-    rival = (circle.density, circle.support[0, 1]) if model == "keyquery" else None
+def _spectrum(ax: Any, results: Results, model: str) -> None:
+    setting = _whole(results, model)
+    n, values = setting.n, results.samples[setting]["_spectrum"].ravel()
+    one = layer(n, float(setting.beta), setting.head_dim)
+    law: Any = HermiteLaw(n, one.variance)
+    rival = None
+    if model == "keyquery":
+        rival, law = (law.density, law.support[0, 1]), KeyQueryLaw(n, setting.head_dim, setting.beta)
     figures.spectrum(
         ax,
         values * math.sqrt(n),
         law=(law.density, law.support[0, 1]),
         rival=rival,
         xlabel=r"$\sqrt{n}\,s$ of $A - 11^T/n$",
-        label="all-degrees law" if rival else "quarter circle",
+        label="typed key-query law" if rival else "quarter circle",
         rival_label="quarter circle (rival)",
     )
     figures.title(ax, f"Spectrum with the outlier removed, {NAMES[model]}, n = {n}")
 
 
-def _pooled(results: Results, model: str, beta: float) -> tuple[int, np.ndarray] | None:
-    """Singular values of all draws at the largest n that has whole spectra of the repaired matrix."""
+def _whole(results: Results, model: str) -> Any:
+    """The setting with the largest n that has whole spectra of the repaired matrix and a law for them."""
     settings = [
         s
-        for s in results.where(model=model, variant="outlier_removed", beta=beta, mask="none")
-        if "_spectrum" in results.samples[s] and beta > 0
+        for s in family(results, model, "outlier_removed")
+        if "_spectrum" in results.samples[s] and s.beta and s.mask == "none" and s.n > 2 and s.beta <= 6
     ]
-    if not settings:
-        return None
-    largest = max(settings, key=lambda s: s.n)
-    return largest.n, results.samples[largest]["_spectrum"].ravel()
-
-
-def _like(results: Results, first: Any, **fields: Any) -> Any:
-    found = results.where(beta=first.beta, mask=first.mask, **fields)
-    return found[0] if found else None
+    return max(settings, key=lambda s: s.n) if settings else None
 
 
 def _theory(results: Results, setting: Any, quantity: str, label: str) -> figures.Curve:

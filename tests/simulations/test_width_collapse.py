@@ -236,6 +236,16 @@ def test_the_running_mean_is_the_repair_under_a_causal_mask(tmp_path):
         assert found.draws("frobenius_norm_squared", variant=name)[0] == pytest.approx(np.sum(exact**2), rel=1e-5)
 
 
+@pytest.mark.parametrize("weights", ["exponential", "uniform", "gamma"])
+def test_light_weights_have_the_quarter_circle_of_their_own_variance(weights, tmp_path):
+    """s2 within 3 % of 2 sigma_n/sqrt(n), and no row against theory (family-wise 1e-3 if it holds); 1 % would be seen."""
+    results = run(EXPERIMENT, model="iid", weights=weights, n=600, draws=8, width=64, out=str(tmp_path), quiet=True)
+    variance = results.draws("frobenius_norm_squared", variant="outlier_removed").mean()
+    second = np.median(results.draws("second_singular_value", variant="plain"))
+    assert second == pytest.approx(2 * np.sqrt(variance / 600), rel=0.03)
+    assert "contradicted" not in {row["verdict"] for row in results.rows}
+
+
 def test_settings_that_say_the_same_are_one():
     assert Setting(model="iid", head_dim=32) == Setting(model="iid", head_dim=64)
     assert Setting(n=100).width == 100 and Setting(n=5000).width == 1024

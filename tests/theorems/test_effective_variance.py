@@ -4,9 +4,17 @@ import math
 
 import numpy as np
 import pytest
+import scipy.integrate
 import scipy.stats
 
-from rmt.theorems.effective_variance import gamma_entropy, gamma_variance, uniform_variance
+from rmt.theorems.effective_variance import (
+    gamma_entropy,
+    gamma_moment,
+    gamma_variance,
+    uniform_moment,
+    uniform_variance,
+)
+from rmt.theorems.light_weights import LightWeights
 
 
 def test_exponential_weights():
@@ -43,3 +51,21 @@ def test_refuses_nonsense():
         gamma_variance(3, 0)
     with pytest.raises(ValueError, match="n = 0"):
         uniform_variance(0)
+
+
+@pytest.mark.parametrize("power", [0.5, 2, 3, 4])
+def test_moments_of_light_weights(power):
+    """Beta moments of SciPy; for two uniform weights x = a/(a + b) has density min(1/(1-x)^2, 1/x^2)/2."""
+    entry = scipy.stats.beta(2.0, 18.0)
+    expected = entry.expect(lambda x: (10 * x) ** power)
+    assert gamma_moment(10, power, 2.0) == pytest.approx(expected, rel=1e-8)
+    half = scipy.integrate.quad(lambda x: ((2 * x) ** power + (2 * (1 - x)) ** power) / (2 * (1 - x) ** 2), 0, 0.5)[0]
+    assert uniform_moment(2, power) == pytest.approx(half, rel=1e-9)
+
+
+def test_entropy_of_light_weights_is_the_slope_of_their_moments():
+    assert LightWeights("gamma").entropy(50) == pytest.approx(gamma_entropy(50, 2.0), rel=1e-7)
+    assert LightWeights("exponential").entropy(50) == pytest.approx(gamma_entropy(50), rel=1e-7)
+    assert LightWeights("uniform").quantile(0.25) == 1.5 and LightWeights("exponential").quantile(
+        math.exp(-3)
+    ) == pytest.approx(3)
