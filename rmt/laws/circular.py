@@ -46,7 +46,7 @@ class CircularLaw:
         return np.where((x >= 0) & (x <= self.radius), 2 * x / self.variance, 0.0)[()]
 
     def cdf(self, x: ArrayLike) -> Array:
-        return np.clip(np.asarray(x, dtype=float), 0, self.radius) ** 2 / self.variance
+        return np.clip(np.asarray(x, dtype=float) / self.radius, 0, 1) ** 2
 
     def quantile(self, p: ArrayLike) -> Array:
         p = np.asarray(p, dtype=float)
