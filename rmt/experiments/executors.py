@@ -74,9 +74,10 @@ def _follow(parent: Any) -> None:
 
 def single_thread() -> None:
     """One BLAS thread in this process: several of them slow small matrices down many times over."""
-    import scipy.linalg  # noqa: F401  (NumPy and SciPy each bring a BLAS of their own: load both, then limit)
     import threadpoolctl
 
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = "1"  # read by a BLAS that loads later: SciPy brings one of its own
     threadpoolctl.threadpool_limits(1)
 
 

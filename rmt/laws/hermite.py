@@ -101,36 +101,45 @@ class HermiteLaw:
         entry: sqrt(n) times the typical largest entry of A; it detaches where g = 1/entry comes before the bulk's edge
         (entry theta in noise of variance sigma^2 gives (theta + sigma^2/theta)^2).
         """
+        critical, scale = self._critical_point(tuple(factors))
+        detached = entry > 0 and 1 / entry < critical
+        return Edge(float(self._square(1 / entry if detached else critical, factors)), scale, bool(detached))
+
+    def _square(self, g: Any, factors: Sequence[float]) -> Any:
+        """s^2 on the real axis outside the spectrum, as a function of the symmetrised Cauchy transform g."""
+        moment = g * self.r_transform(g)
+        return ((1 + moment) / g) ** 2 * np.prod([1 + factor * moment for factor in factors], axis=0)
+
+    @functools.lru_cache(maxsize=1024)  # noqa: B019  (the cache is bounded)
+    def _critical_point(self, factors: tuple[float, ...]) -> tuple[float, float]:
+        """The g where the bulk ends, and the Tracy-Widom scale of s^2 there."""
         weight, ratio, _ = self.pieces
         largest = math.sqrt(float(np.min(ratio / weight))) if weight.size else 50 / math.sqrt(self.variance)
-
-        def square(g: Any) -> Any:
-            moment = g * self.r_transform(g)
-            return ((1 + moment) / g) ** 2 * np.prod([1 + factor * moment for factor in factors], axis=0)
 
         def at(y: Any) -> Any:  # resolves g close to its largest value, where a low-rank piece has its edge
             return largest * scipy.special.expit(y)
 
+        def square(y: Any) -> Any:
+            return self._square(at(y), factors)
+
         def cauchy(y: float) -> float:
-            return -float((1 + at(y) * self.r_transform(at(y))) / square(at(y)))
+            return -float((1 + at(y) * self.r_transform(at(y))) / square(y))
 
         grid = np.linspace(-12.0, 20.0, 641)
-        nearest = grid[np.argmin(square(at(grid)))]
+        nearest = grid[np.argmin(square(grid))]
         y = float(
             scipy.optimize.minimize_scalar(
-                lambda y: float(square(at(y))),
+                lambda y: float(square(y)),
                 bounds=(nearest - 0.05, nearest + 0.05),
                 method="bounded",
                 options={"xatol": 1e-8},
             ).x
         )
-        critical, step = float(at(y)), 1e-3
-        curvature = (square(at(y + step)) - 2 * square(critical) + square(at(y - step))) / step**2
+        step = 1e-3
+        curvature = (square(y + step) - 2 * square(y) + square(y - step)) / step**2
         slope = (cauchy(y + step) - cauchy(y - step)) / (2 * step)
         # Near the edge z(m) = z* + z''(m - m*)^2/2 in the Cauchy transform m; its scale is (z''/2)^(1/3) n^(-2/3).
-        scale = float((max(curvature, 0.0) / slope**2 / 2) ** (1 / 3) * self.n ** (-2 / 3))
-        detached = entry > 0 and 1 / entry < critical
-        return Edge(float(square(1 / entry if detached else critical)), scale, bool(detached))
+        return float(at(y)), float((max(curvature, 0.0) / slope**2 / 2) ** (1 / 3) * self.n ** (-2 / 3))
 
     def largest(self, count: int) -> np.ndarray:
         """Typical (median) values of the `count` largest s of n, shape (count,); count much smaller than n.
@@ -186,15 +195,19 @@ class HermiteLaw:
     def density(self, x: Any) -> np.ndarray:
         """Density of s at x >= 0, by Newton continuation from far above the real axis; 0 outside the support."""
         x = np.atleast_1d(np.asarray(x, dtype=float))
+        weight, ratio, rest = self.pieces
         end = self.support[0, 1]
         g = 1 / (x + 10j * end)
-        for height in np.geomspace(10 * end, 1e-5 * end, 90):
+        for height in np.geomspace(10 * end, 1e-5 * end, 60):
             z = x + 1j * height
-            for _ in range(6):
-                step = 1e-6 * (1 + 1j) * np.abs(g)
-                value = 1 / g + self.r_transform(g) - z
-                slope = (1 / (g + step) + self.r_transform(g + step) - z - value) / step
-                g = g - value / slope
+            for _ in range(8):
+                share = weight * g[..., None] ** 2 / ratio
+                value = 1 / g + g * ((weight / (1 - share)).sum(axis=-1) + rest) - z
+                slope = -1 / g**2 + (weight * (1 + share) / (1 - share) ** 2).sum(axis=-1) + rest
+                step = value / slope
+                g = g - step
+                if np.all(np.abs(step) <= 1e-7 * np.abs(g)):  # quadratic: the next step would be rounding
+                    break
         return np.where((x >= 0) & (x <= end), np.maximum(-2 / math.pi * g.imag, 0.0), 0.0)
 
 

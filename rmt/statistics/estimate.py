@@ -35,7 +35,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
-from scipy.optimize import elementwise
 
 Statistic = Literal["mean", "median"]
 Array = Any
@@ -226,6 +225,8 @@ def _end(rows: _Rows, statistic: Statistic, tail: float, side: int) -> Array:
     def excess(value: Array, *parts: Array) -> Array:
         with np.errstate(divide="ignore"):
             return np.log(_tail(_Rows(rows.draws, *parts), value, statistic, -side) / tail)
+
+    from scipy.optimize import elementwise  # heavy, and one draw has no interval
 
     inner, outer = _bracket(excess, inner_rows, statistic, quantile, side)
     with np.errstate(all="ignore"):
