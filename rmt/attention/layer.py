@@ -1,0 +1,125 @@
+"""One attention layer at initialisation: what it holds, and what it does to tokens.
+
+X' = X + s branch(X), or branch(X) without a skip; branch = [M_h Z W_V^g(h)]_h W_O with one altered attention matrix M_h
+a head, heads sharing the values (and keys) of their group g(h), Z = X or its norm. The norm sits before the branch
+("pre"), after the sum ("post") or on the branch ("branch"). An MLP, where there is one, follows by the same rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rmt.arrays import CPU
+from rmt.attention.mixing import Mixing
+from rmt.attention.mixture import Mixed, Mixture
+from rmt.attention.norms import normed
+from rmt.attention.split import SplitTokens
+from rmt.ensembles.attention import key_query_rows
+
+__all__ = ["Layer", "Rules", "Weights", "heads_of", "layer_forward"]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a layer is wired; the same for every layer of a network.
+
+    skip: s, or None for no skip. norm: "none", "pre", "post" or "branch"; norm_kind "rms" or "layer". logit_scale
+    multiplies Q K^T where attention looks at its own tokens.
+    """
+
+    mixture: Mixture
+    heads: int = 1
+    kv_heads: int = 1
+    mask: str = "none"
+    beta: float = 1.0
+    skip: float | None = None
+    norm: str = "none"
+    norm_kind: str = "rms"
+    logit_scale: float = 1.0
+    dtype: str = "float64"
+    workers: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """value (d, kv_heads d_v); output (heads d_v, d) or None; query (d, heads d_k) and key (d, kv_heads d_k), where
+    attention looks at its tokens, and a second pair for the mixtures that need one."""
+
+    value: np.ndarray
+    output: np.ndarray | None = None
+    query: np.ndarray | None = None
+    key: np.ndarray | None = None
+    second_query: np.ndarray | None = None
+    second_key: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """A layer: its wiring, its weights and, for attention that does not look at its tokens, one operator a head."""
+
+    rules: Rules
+    weights: Weights
+    fixed: tuple[Mixed, ...] | None = None
+
+
+def layer_forward(layer: Layer, X: SplitTokens) -> SplitTokens:
+    """The tokens after the layer."""
+    rules = layer.rules
+    Z = normed(X, rules.norm_kind) if rules.norm == "pre" else X
+    branch = _branch(layer, Z)
+    if rules.norm == "branch":
+        branch = normed(branch, rules.norm_kind)
+    out = branch if rules.skip is None else X.plus(branch.scaled(rules.skip))
+    return normed(out, rules.norm_kind) if rules.norm == "post" else out
+
+
+def _branch(layer: Layer, Z: SplitTokens) -> SplitTokens:
+    rules = layer.rules
+    values = Z.times(layer.weights.value)
+    width = values.mean.size // rules.kv_heads
+    means, rests = [], []
+    for head, operator in enumerate(heads_of(layer, Z)):
+        first = width * (head * rules.kv_heads // rules.heads)
+        group = slice(first, first + width)
+        mixed = operator.on_split(SplitTokens(values.mean[group], values.rest[:, group], values.log_scale))
+        means.append(mixed.mean)
+        rests.append(mixed.rest)
+    out = SplitTokens(np.concatenate(means), np.concatenate(rests, axis=1), values.log_scale)
+    return out if layer.weights.output is None else out.times(layer.weights.output)
+
+
+def heads_of(layer: Layer, Z: SplitTokens) -> tuple[Mixed, ...]:
+    """The operators of all heads on tokens Z (normalised already)."""
+    if layer.fixed is not None:
+        return layer.fixed
+    return tuple(_looking(layer, Z, head) for head in range(layer.rules.heads))
+
+
+def _looking(layer: Layer, Z: SplitTokens, head: int) -> Mixed:
+    """Softmax attention of one head on its own tokens.
+
+    Keys are made from the rest alone: the mean key shifts every logit of a row alike, and softmax does not see it.
+    """
+    rules, weights, n = layer.rules, layer.weights, Z.shape[0]
+    mixture = rules.mixture
+
+    def mixing(query: np.ndarray | None, key: np.ndarray | None) -> Mixing | None:
+        if query is None or key is None:
+            return None
+        q, k = part(query, head, rules.heads), part(key, head * rules.kv_heads // rules.heads, rules.kv_heads)
+        size = np.exp(Z.log_scale)
+        queries, keys = size * (Z.mean @ q + Z.rest @ q), size * (Z.rest @ k)
+        rows = key_query_rows(queries, keys, rules.logit_scale, rules.mask, np.dtype(rules.dtype), CPU)
+        return Mixing(rows, rules.workers)
+
+    first = mixing(weights.query, weights.key) if mixture.attention else None
+    other = mixing(weights.second_query, weights.second_key) if mixture.second else None
+    return Mixed(mixture, n, rules.beta, first, other)
+
+
+def part(weights: np.ndarray, which: int, of: int) -> np.ndarray:
+    """Columns of one of several heads."""
+    width = weights.shape[1] // of
+    return weights[:, which * width : (which + 1) * width]

@@ -1,0 +1,195 @@
+"""Predictions along depth: ranks, cosine and residual of tokens after 1, 2, ... layers of softmax attention."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import scipy.special
+
+from rmt.laws.hermite import TW1_MEAN
+from rmt.theorems.layer import Layer, layer
+from rmt.theorems.moments import moments_along_depth
+from rmt.theorems.prediction import Approximation, Prediction, absolute_band, out_of_range, relative_band
+from rmt.theorems.tail_moments import TailMoments, tail_along_depth
+
+__all__ = ["Along", "depth_predictions"]
+
+Along = dict[str, dict[int, Prediction]]
+SOURCE = "nait-saada2024; derived, see rmt.theorems.depth"
+SMALLEST = 1e-300
+VALIDITY = "iid logits, n >= 100, width >= 64, beta <= 0.9, 8 depth/width <= 1/4"
+
+
+def depth_predictions(
+    *,
+    model: str,
+    n: int,
+    width: int,
+    value_width: int,
+    beta: float,
+    head_dim: int | None,
+    depth: int,
+    variant: str,
+    heads: int = 1,
+    mask: str = "none",
+    tokens: str = "orthonormal",
+    skip: float | None = None,
+    norm: str = "none",
+    exact: bool = True,
+) -> Along:
+    """Predictions by quantity and layer, {} where there is no theory. exact: tokens are not rounded between layers.
+
+    Kept (variant "plain"), no skip, no norm (derived). s_1^2 = n |m|^2 is |P^T u|^2 prod chi^2_d/d, |P^T u|^2 = 1 +
+    sigma_n^2/n + column effect, and the tail has the moments of `tail_moments`, so with inverse moments of chi^2
+        E gram excess = E t_2 prod d^2/((d - 2)(d - 4)) / |P^T u|^4 ~ sigma^(4l) n^(1-2l) (1 + l (1 + n/d)),
+    a lognormal-like variable of relative deviation sqrt(8 l/d). The layer-1 exponent is -1, then -3, -5, ...
+    Removed ("outlier_removed"): l attention and l value factors, so z^2 of the quarter circle is multiplied by
+    (1 + g R)^(l-1) (1 + (n/d) g R)^l; its end, moved by Tracy-Widom, is s_1^2, and sum s^4 the same moments:
+        gram stable rank/n -> (1 + l (1 + n/d))/lambda_+^2,  for n = d: .0658 .0336 .0225 .0169 (l = 1 ... 4).
+    Cosine and residual, with or without a skip: exact second moments (`moments`), as a ratio of expectations.
+
+    Measured over predicted (64 draws; n = d = 200, 400 and n = 400, d = 800; beta = 0.8326): see the tests. Bands: 15 %
+    (excess) and 10 % (removed rank) at layers 1 and 2, beyond them at least sqrt(8 l/d).
+    """
+    if mask != "none" or norm != "none" or variant not in ("plain", "outlier_removed") or beta == 0 or n < 3:
+        return {}
+    if tokens not in ("orthonormal", "gaussian") or model == "own" or not exact:
+        return {}
+    gaussian = tokens == "gaussian"
+    names = ["token_cosine", "rank_one_residual"]
+    linear = skip is None and heads == 1 and value_width == width
+    if linear and variant == "plain":
+        names += ["gram_stable_rank", "gram_stable_rank_excess", "log_gram_stable_rank_excess", "token_stable_rank"]
+    if linear and variant == "outlier_removed":
+        names += ["gram_stable_rank", "token_stable_rank", "effective_rank"]
+    one = layer(n, float(beta), head_dim if model == "keyquery" else None)
+    reason = _limits(one, width)
+    if reason:
+        gone = out_of_range(reason, source=SOURCE)
+        return {name: dict.fromkeys(range(1, depth + 1), gone) for name in names}
+    found: Along = _cosines(one, depth, skip, variant)
+    if linear and variant == "plain":
+        found |= _kept(one, width, depth, gaussian)
+    if linear and variant == "outlier_removed":
+        found |= _removed(one, width, depth, gaussian)
+    return found
+
+
+def _limits(one: Layer, width: int) -> str | None:
+    if one.n < 100 or width < 64:
+        return f"n = {one.n}, width = {width}: calibrated for n >= 100, width >= 64"
+    if one.beta > 0.9:
+        return f"beta = {one.beta:g}: above 0.9 single entries carry the rank of the rest; lower beta"
+    return one.limits() if one.n >= 200 or one.head_dim is not None else None
+
+
+def _too_deep(number: int, width: int) -> str | None:
+    if 8 * number / width > 0.25:
+        return f"layer {number} of width {width}: ranks scatter by sqrt(8 l/d) > 1/2 and their means are not seen"
+    return None
+
+
+def _kept(one: Layer, width: int, depth: int, gaussian: bool) -> Along:
+    tails = tail_along_depth(one.n, width, one.variance, one.fourth_moment, depth, gaussian=gaussian)
+    top = one.mean_row_squared
+    names = ("gram_stable_rank", "gram_stable_rank_excess", "log_gram_stable_rank_excess", "token_stable_rank")
+    found: Along = {name: {} for name in names}
+    inverse = width / (width - 2)
+    inverse_square = width**2 / ((width - 2) * (width - 4))
+    log_length = float(scipy.special.digamma(width / 2) - math.log(width / 2))
+    for number, tail in enumerate(tails, start=1):
+        lengths = number + gaussian  # factors chi^2_d/d of s_1^2
+        scatter = math.sqrt(8 * lengths / width)
+        share = 0.15 if number <= 2 else max(0.15, scatter)
+        reason = _too_deep(number, width)
+        excess = tail.second * inverse_square**lengths / (top + _added(one, width, number)) ** 2
+        log = _log_second(one, width, number, gaussian)
+        said: dict[str, Prediction] = {}
+        if reason or excess < SMALLEST:
+            small = f"the excess {excess:.3g} is below {SMALLEST:g}: see its logarithm"
+            said["gram_stable_rank_excess"] = out_of_range(reason or small, source=SOURCE)
+        else:
+            said["gram_stable_rank_excess"] = _about(excess, share)
+        if log is None or reason:
+            too_small = "the moments leave the range of a double"
+            said["log_gram_stable_rank_excess"] = out_of_range(reason or too_small, source=SOURCE)
+        else:
+            centre = log - 2 * lengths * log_length - 2 * math.log(top + _added(one, width, number))
+            band = absolute_band(centre, math.log1p(share))
+            said["log_gram_stable_rank_excess"] = Approximation(
+                value=centre, band=band, source=SOURCE, validity=VALIDITY
+            )
+        if number == 1:  # later they are one to many digits: the excess says more
+            said["gram_stable_rank"] = _about(1 + excess, share * excess / (1 + excess))
+            stable = tail.first * inverse**lengths / (top + _added(one, width, number))
+            said["token_stable_rank"] = _about(1 + stable, 0.05)
+        for name, prediction in said.items():
+            found[name][number] = prediction
+    return found
+
+
+def _added(one: Layer, width: int, number: int) -> float:
+    """What the rest adds to s_1^2: sigma^2/d after one layer, nothing that shows after more."""
+    return one.variance / width if number == 1 else 0.0
+
+
+def _log_second(one: Layer, width: int, number: int, gaussian: bool) -> float | None:
+    """ln E t_2 after `number` layers, from layers of unit size so that nothing underflows."""
+    value = _unit_tails(one, width, number, gaussian)[-1].second
+    return math.log(value) + 2 * number * math.log(one.variance / one.n) if value > 0 else None
+
+
+def _unit_tails(one: Layer, width: int, depth: int, gaussian: bool) -> list[TailMoments]:
+    """The tail moments for attention factors that keep the energy: the variance taken as n."""
+    fourth = one.fourth_moment / one.variance**2 * one.n**2
+    return tail_along_depth(one.n, width, float(one.n), fourth, depth, gaussian=gaussian)
+
+
+def _removed(one: Layer, width: int, depth: int, gaussian: bool) -> Along:
+    found: Along = {"gram_stable_rank": {}, "token_stable_rank": {}, "effective_rank": {}}
+    ratio = one.n / width
+    tails = _unit_tails(one, width, depth, gaussian)
+    for number, tail in enumerate(tails, start=1):
+        reason = _too_deep(number, width)
+        if one.head_dim is not None and number > 1:
+            reason = "products of key-query matrices have another edge: predicted after layer 1 only"
+        if reason:
+            for name in found:
+                found[name][number] = out_of_range(reason, source=SOURCE)
+            continue
+        share = 0.10 if number <= 2 else max(0.10, math.sqrt(8 * number / width))
+        factors = [ratio] * (number + gaussian) + [1.0] * (number - 1)
+        edge = one.law.edge(factors=factors, entry=one.largest_entry)
+        square = (edge.square if edge.detached else edge.shifted(TW1_MEAN)) / one.variance
+        found["gram_stable_rank"][number] = _about(tail.second / square**2, share)
+        found["token_stable_rank"][number] = _about(one.n / square, max(0.05, share / 2))
+        rank = (one.n - 1) * math.exp(-one.law.log_moment(factors=factors))
+        found["effective_rank"][number] = _about(rank, 0.05 if number == 1 else 0.10)
+    return found
+
+
+def _cosines(one: Layer, depth: int, skip: float | None, variant: str) -> Along:
+    removed = 1.0 if variant == "outlier_removed" else 0.0
+    states = moments_along_depth(one.n, one.variance, depth, skip=skip, removed=removed)
+    found: Along = {"token_cosine": {}, "rank_one_residual": {}}
+    for number, state in enumerate(states[1:], start=1):
+        cosine, apart = state.cosine, math.sqrt(max(state.residual, 0.0))
+        found["token_cosine"][number] = Approximation(
+            value=cosine,
+            band=absolute_band(cosine, 0.05 * abs(1 - cosine) * abs(cosine) + 0.5 / one.n),
+            source=SOURCE,
+            validity=VALIDITY,
+        )
+        found["rank_one_residual"][number] = _about(apart, 0.05)
+    return found
+
+
+def _about(value: float, share: float) -> Prediction:
+    return Approximation(value=value, band=relative_band(value, share), source=SOURCE, validity=VALIDITY)
+
+
+def collapse_depth(cosines: Mapping[int, float], level: float = 2.0**-8) -> int | None:
+    """First layer whose mean cosine is within `level` of one."""
+    deep = [number for number, cosine in sorted(cosines.items()) if 1 - cosine < level]
+    return deep[0] if deep else None

@@ -1,0 +1,1 @@
+"""What the experiments on whole networks share: their setting and what they measure."""

@@ -1,0 +1,151 @@
+"""One setting for every experiment on a network of attention layers at initialisation."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import math
+from pathlib import Path
+from typing import Any
+
+from rmt.experiments.experiment import Bench
+from rmt.experiments.setting import Meaningless, check_fields, choice, integer, real, text
+
+SQRT_LN2 = math.sqrt(math.log(2.0))  # beta for which the weights have standard deviation equal to their mean
+SKIP_WORDS = ("1/sqrtL", "1/sqrtd")
+
+
+@dataclasses.dataclass(frozen=True)
+class NetworkSetting:
+    """A network of `depth` layers of width `width` over n tokens."""
+
+    n: int = integer(256, "context length")
+    depth: int = integer(6, "layers")
+    model: str = choice(
+        "iid", "logits: independent, queries times keys, or of the layer's own tokens", ("iid", "keyquery", "own")
+    )
+    beta: float = real(SQRT_LN2, "nominal standard deviation of the logits", at_least=0)
+    head_dim: int | None = integer(64, "width d_k of queries and keys")
+    heads: int = integer(1, "attention heads")
+    kv_heads: int | None = integer(None, "heads of keys and values (heads)")
+    mask: str = choice("none", "which keys a query sees", ("none", "causal"))
+    tokens: str | None = text(None, "orthonormal, gaussian, or FILE.npy (n, width) (orthonormal where n <= width)")
+    width: int | None = integer(None, "token width d (the smaller of n and 1024)")
+    value_width: int | None = integer(None, "value columns of all heads together (the token width)")
+    variant: str = text("plain", "how the layer is altered")
+    eta: float = real(0.0, "share of the outlier that outlier_scaled keeps")
+    differential_lambda: float = real(0.2, "weight of the second attention of differential", at_least=0)
+    skip_scale: str = text("0", "s in X + s branch(X); 0 is no skip; a number, 1/sqrtL or 1/sqrtd")
+    norm: str = choice("none", "where the norm sits", ("none", "pre", "post", "branch"))
+    norm_kind: str = choice("rms", "root mean square, or layer norm", ("rms", "layer"))
+    value_scale: str = choice("1/sqrtd", "standard deviation of the value weights", ("1/sqrtd", "1"))
+    precision: str = choice("double", "of the tokens after each layer", ("double", "bf16"))
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        width = self.width or min(self.n, 1024)
+        derived: dict[str, Any] = {
+            "width": width,
+            "value_width": self.value_width or width,
+            "head_dim": None if self.model == "iid" else self.head_dim or 64,
+            "kv_heads": self.kv_heads or self.heads,
+            "tokens": _tokens(self.tokens or ("orthonormal" if self.n <= width else "gaussian"), self.n, width),
+            "eta": self.eta if self.variant == "outlier_scaled" else 0.0,
+            "differential_lambda": self.differential_lambda if self.variant == "differential" else 0.2,
+            "norm_kind": "rms" if self.norm == "none" else self.norm_kind,
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
+        self.skip  # noqa: B018  # refuses words that are no scale
+        _check(self)
+
+    @property
+    def skip(self) -> float | None:
+        """The scale s of the branch beside a skip; None without one."""
+        if self.skip_scale in SKIP_WORDS:
+            size = self.depth if self.skip_scale == "1/sqrtL" else self.width
+            return 1 / math.sqrt(size or 1)
+        try:
+            value = float(self.skip_scale)
+        except ValueError:
+            value = math.nan
+        if not (math.isfinite(value) and value >= 0):
+            words = ", ".join(SKIP_WORDS)
+            raise ValueError(f"--skip-scale {self.skip_scale}: must be a number >= 0 or one of {words}")
+        return value or None
+
+
+def network_of(setting: NetworkSetting, bench: Bench) -> Any:
+    """The network that a setting describes."""
+    import numpy as np
+
+    from rmt.attention.network import Network
+
+    given = None
+    if setting.tokens not in ("orthonormal", "gaussian"):
+        given = np.load(str(setting.tokens).rpartition("#")[0], allow_pickle=False).astype(np.float64)
+    return Network(
+        n=setting.n,
+        width=setting.width or setting.n,
+        model=setting.model,
+        beta=setting.beta,
+        head_dim=setting.head_dim or 64,
+        heads=setting.heads,
+        kv_heads=setting.kv_heads,
+        mask=setting.mask,
+        variant=setting.variant,
+        tokens="gaussian" if given is not None else str(setting.tokens),
+        tokens_given=given,
+        value_width=setting.value_width,
+        unit_weights=setting.value_scale == "1",
+        skip=setting.skip,
+        norm=setting.norm,
+        norm_kind=setting.norm_kind,
+        eta=setting.eta,
+        differential_lambda=setting.differential_lambda,
+        dtype=bench.dtype,
+        workers=bench.workers,
+    )
+
+
+def _check(setting: NetworkSetting) -> None:
+    """What the fields must obey together."""
+    from rmt.attention.repairs import CAUSAL_ONLY, REPAIRS
+
+    heads, groups, values = setting.heads, setting.kv_heads or setting.heads, setting.value_width or 1
+    if setting.variant not in REPAIRS:
+        raise ValueError(f"--variant {setting.variant}: must be one of {', '.join(REPAIRS)}")
+    if heads % groups:
+        raise ValueError(f"--kv-heads {groups}: must divide --heads {heads}")
+    if values % heads:
+        raise ValueError(f"--heads {heads}: must divide the value width {values}; choose a divisor or --value-width")
+    if setting.variant in CAUSAL_ONLY and setting.mask != "causal":
+        raise Meaningless(f"variant {setting.variant} with mask {setting.mask}: it needs --mask causal")
+    if setting.tokens == "orthonormal" and setting.n > (setting.width or 0):
+        raise Meaningless(
+            f"n = {setting.n} orthonormal tokens of width {setting.width}: needs n <= width; raise --width"
+        )
+
+
+def _tokens(name: str, n: int, width: int) -> str:
+    """The word, or FILE.npy#digest for a file that holds finite tokens of the right shape."""
+    if name in ("orthonormal", "gaussian"):
+        return name
+    path, _, digest = name.rpartition("#") if "#" in name else (name, "", "")
+    if not path.endswith(".npy"):
+        raise ValueError(f"--tokens {name}: must be orthonormal, gaussian or the path of a .npy file")
+    import numpy as np
+
+    try:
+        raw = Path(path).read_bytes()
+        array = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as reason:
+        raise ValueError(f"--tokens {path}: cannot be read as a .npy array ({reason})") from None
+    if array.shape != (n, width) or array.dtype.kind not in "fiu":
+        raise ValueError(f"--tokens {path}: holds {array.dtype} {array.shape}; must be real numbers ({n}, {width})")
+    if not np.isfinite(array).all():
+        raise ValueError(f"--tokens {path}: holds NaN or infinity; give finite numbers")
+    found = hashlib.sha256(raw).hexdigest()[:12]
+    if digest and digest != found:
+        raise ValueError(f"--tokens {path}: has changed since it was named (#{digest}, now #{found})")
+    return f"{path}#{found}"
