@@ -36,4 +36,4 @@ def race_commands(
 
 def report(task: str, ours: float, theirs: float, goal: str, note: str = "") -> None:
     """One line: who against whom, seconds, ratio, goal."""
-    print(f"{task:58} {ours:9.4f} s  {theirs:9.4f} s  {theirs / ours:7.1f}x  goal {goal:12} {note}", flush=True)
+    print(f"{task:70} {ours:9.4f} s  {theirs:9.4f} s  {theirs / ours:7.1f}x  goal {goal:12} {note}", flush=True)

@@ -2,11 +2,16 @@
 
 Both sides are interleaved under the same thread limit; accuracy is checked in the same run. The goals are figures of an
 AVX-512 machine; elsewhere they are goals, not gates.
+
+How many products s2 takes differs from matrix to matrix (9 to 43 at tolerance 1e-3, n = 4096): each call takes the next
+of six, and the median counts. The goals were set for logits of variance one; the default beta is harder, because no
+entry lifts s2 out of the bulk, and is raced too.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import sys
 import tempfile
@@ -26,14 +31,16 @@ from rmt.linalg.full_spectrum import singular_values
 from rmt.linalg.top_singular import top_singular_values
 from rmt.streams import stream
 
-BETA = 0.8326
+BETAS = (1.0, 0.8326)
+BETA = BETAS[1]
+MATRICES = 6
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def ours(n: int, workers: int, tolerance: float) -> tuple[float, float, float]:
+def ours(n: int, beta: float, draw: int, *, workers: int = 1, tolerance: float = 1e-3) -> tuple[float, float, float]:
     """s1, s2 and the stable rank, sampling included."""
-    matrix = MarkovAttention(n, BETA).matrix(stream(0), 0, workers=workers, memory_budget=16 * 10**9)
-    probe = kernels_for(CPU).variates(stream(0).words("probe", 0), 0, n, 1)
+    matrix = MarkovAttention(n, beta).matrix(stream(0), draw, workers=workers, memory_budget=16 * 10**9)
+    probe = kernels_for(CPU).variates(stream(0).words("probe", draw), 0, n, 1)
     top = top_singular_values(matrix.gram_product, n, probe=probe, start=matrix.column_sums, tolerance=tolerance)
     return top.values[0], top.values[1], matrix.frobenius_norm_squared / top.values[0] ** 2
 
@@ -43,7 +50,7 @@ def accuracy(n: int) -> None:
     A = MarkovAttention(n, BETA).matrix(stream(0), 0, memory_budget=16 * 10**9).dense().astype(np.float64)
     exact = scipy.linalg.svdvals(A)
     for tolerance in (1e-3, 1e-6):
-        found = ours(n, 1, tolerance)
+        found = ours(n, BETA, 0, tolerance=tolerance)
         error = abs(found[1] / exact[1] - 1)
         print(f"accuracy n = {n}, tolerance {tolerance:g}: s1 {abs(found[0] / exact[0] - 1):.1e}, s2 {error:.1e}")
     spectrum = singular_values(A)
@@ -55,13 +62,25 @@ def accuracy(n: int) -> None:
 def in_process(n: int, quick: bool) -> None:
     """s1, s2, stable rank; the sampler; the whole spectrum."""
     generator = np.random.default_rng(0)
-    for workers in (1, 2):
-        with threadpoolctl.threadpool_limits(workers):
-            pair = race(lambda w=workers: ours(n, w, 1e-3), lambda: by_arpack(n, BETA, generator))
-            report(f"s1, s2, stable rank against float32 + ARPACK, {workers} threads", *pair, ">= 5x")
+    draws = itertools.cycle(range(MATRICES))
+    for beta in BETAS:
+        task = f"s1, s2, stable rank, beta {beta:.4g}, against"
+        for workers in (1, 2):
+            with threadpoolctl.threadpool_limits(workers):
+                pair = race(
+                    lambda b=beta, w=workers: ours(n, b, next(draws), workers=w),
+                    lambda b=beta: by_arpack(n, b, generator),
+                    repeats=2 * MATRICES - 1,
+                )
+                report(f"{task} float32 + ARPACK, {workers} threads", *pair, ">= 5x")
+        with threadpoolctl.threadpool_limits(1):
+            pair = race(
+                lambda b=beta: ours(n, b, next(draws)),
+                lambda b=beta: by_svd(n, b, generator),
+                repeats=1 if quick else MATRICES - 1,
+            )
+            report(f"{task} float64 + svd, 1 thread", *pair, ">= 150x")
     with threadpoolctl.threadpool_limits(1):
-        pair = race(lambda: ours(n, 1, 1e-3), lambda: by_svd(n, BETA, generator), repeats=1 if quick else 3)
-        report("s1, s2, stable rank against float64 + svd, 1 thread", *pair, ">= 150x")
         kernels, words = kernels_for(CPU), stream(0).words("logits", 0)
         out = np.empty((n, n), dtype=np.float32)
         sampler = race(
@@ -129,7 +148,7 @@ def main() -> None:
     chosen = parser.parse_args()
     for pool in threadpoolctl.threadpool_info():
         print(pool["internal_api"], pool.get("architecture", ""), pool["version"])
-    print(f"{'task':58} {'ours':>11}  {'theirs':>11}  ratio")
+    print(f"{'task':70} {'ours':>11}  {'theirs':>11}  ratio")
     in_process(chosen.n, chosen.quick)
     two_workers()
     whole_commands(chosen.n, {**os.environ, "PYTHONPATH": str(ROOT)})
