@@ -13,10 +13,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rmt.theorems.prediction import Exact, Prediction, out_of_range
-from rmt.theorems.width import OneLayer, Predictions, width_predictions
+from rmt.theorems.width import TOKENS, OneLayer, Predictions, width_predictions
 
 __all__ = ["QUANTITIES", "main", "predict"]
 
+OF_TOKENS = (
+    "token_stable_rank",
+    "gram_stable_rank",
+    "gram_stable_rank_excess",
+    "effective_rank",
+    "token_cosine",
+    "rank_one_residual",
+)
 QUANTITIES = (
     "top_singular_value",
     "second_singular_value",
@@ -27,13 +35,10 @@ QUANTITIES = (
     "frobenius_norm_squared",
     "attention_stable_rank",
     "attention_entropy",
-    "token_stable_rank",
-    "gram_stable_rank",
-    "gram_stable_rank_excess",
-    "effective_rank",
-    "token_cosine",
-    "rank_one_residual",
+    *OF_TOKENS,
 )
+POSITIONS, NORMS = ("none", "rope", "alibi"), ("none", "qk")
+WINDOW, SLOPE = 256, 0.0625  # defaults of a sliding window and of ALiBi, where they apply
 NOTHING = "no prediction: no theorem here speaks of it"
 
 
@@ -45,9 +50,19 @@ def predict(
     head_dim: int = 64,
     weights: str = "lognormal",
     mask: str = "none",
+    window: int | None = None,
     tokens: str = "independent",
     width: int | None = None,
     value_width: int | None = None,
+    weight_init: str = "gaussian",
+    heads: int = 1,
+    kv_heads: int | None = None,
+    attention: str = "softmax",
+    cap: float | None = None,
+    norm: str = "none",
+    sink: float | None = None,
+    position: str = "none",
+    slope: float | None = None,
     variant: str = "plain",
 ) -> Predictions:
     """What theory says of one layer of softmax attention over n tokens at random initialisation, by quantity.
@@ -60,11 +75,18 @@ def predict(
     >>> round(predict(n=131072, head_dim=128)["second_singular_value"].value, 3)
     0.092
     """
-    for name, value in {"n": n, "head_dim": head_dim, "width": width, "value_width": value_width}.items():
+    sizes = {"n": n, "head_dim": head_dim, "width": width, "value_width": value_width, "window": window}
+    for name, value in (sizes | {"heads": heads, "kv_heads": kv_heads}).items():
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
             raise ValueError(f"{name} {value}: must be an integer >= 1")
     if beta is None or not (math.isfinite(beta) and beta >= 0):
         raise ValueError(f"beta {beta}: must be a finite number >= 0")
+    for name, number in {"cap": cap, "slope": slope}.items():
+        if number is not None and not (math.isfinite(number) and number > 0):
+            raise ValueError(f"{name} {number}: must be a finite number > 0")
+    for name, word, known in (("norm", norm, NORMS), ("position", position, POSITIONS), ("tokens", tokens, TOKENS)):
+        if word not in known:
+            raise ValueError(f"{name} {word}: must be one of {', '.join(known)}")
     width = width or min(n, 1024)
     if tokens == "orthonormal" and n > width:
         raise ValueError(f"n = {n} orthonormal tokens of width {width}: needs n <= width; raise width")
@@ -75,9 +97,19 @@ def predict(
         head_dim=head_dim,
         weights=weights,
         mask=mask,
-        tokens=tokens,
+        window=(window or WINDOW) if mask == "window" else None,
+        tokens="independent" if model == "iid" and tokens == "gaussian" else tokens,
         width=width,
         value_width=value_width or width,
+        weight_init=weight_init,
+        heads=heads,
+        kv_heads=kv_heads,
+        attention=attention,
+        cap=cap,
+        norm=norm,
+        sink=sink,
+        position=position,
+        slope=(slope or SLOPE) if position == "alibi" else None,
         variant=variant,
     )
     found = width_predictions(one)
@@ -88,8 +120,8 @@ def predict(
             standing="theorem",
             validity="values of A above the largest of A - 11^T/n",
         )
-    silent = out_of_range(one.unknown() or NOTHING, source="none")
-    return {name: found.get(name, silent) for name in QUANTITIES}
+    reasons = {name: one.unknown() or (one.unknown_tokens() if name in OF_TOKENS else None) for name in QUANTITIES}
+    return {name: found.get(name, out_of_range(reasons[name] or NOTHING, source="none")) for name in QUANTITIES}
 
 
 def main(argv: Sequence[str]) -> int:
@@ -97,7 +129,7 @@ def main(argv: Sequence[str]) -> int:
     import argparse
 
     parser = argparse.ArgumentParser(prog="rmt predict", description=__doc__, allow_abbrev=False)
-    kinds = {"int": int, "int | None": int, "float": float, "str": str}
+    kinds: dict[str, Any] = {"int": int, "int | None": int, "float": float, "float | None": float, "str": str}
     for name, parameter in inspect.signature(predict).parameters.items():
         required = parameter.default is parameter.empty
         shown = "" if required or parameter.default is None else f"({parameter.default})"

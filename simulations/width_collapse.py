@@ -18,16 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from rmt.experiments.cli import run_experiment
 from rmt.experiments.experiment import Bench, Cost, Experiment
-from rmt.experiments.setting import Meaningless, check_fields, choice, integer, real
+from rmt.experiments.setting import Meaningless, check_fields, choice, integer, real, text
 
 if TYPE_CHECKING:
     from rmt.experiments.results import Results
 
 SQRT_LN2 = math.sqrt(math.log(2.0))  # beta for which the weights have standard deviation equal to their mean
-RANKS = 8  # leading singular values reported one by one when the whole spectrum is there
-MOST_OUTLIERS = 64
-SMALLEST_EXCESS = 1e-300  # below this the excess is unknown; its logarithm goes on
-ZERO = 1e-7  # a singular value below this is rounding: the ratios of a zero matrix are undefined
+WINDOW, SLOPE = 256, 0.0625  # defaults of a sliding window and of ALiBi, where they apply
+TOKENS = ("independent", "orthonormal", "gaussian", "layernorm")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,12 +39,22 @@ class Setting:
         "lognormal", "law of the iid weights", ("lognormal", "exponential", "uniform", "gamma")
     )
     head_dim: int | None = integer(64, "width d_k of queries and keys")
-    mask: str = choice("none", "which keys a query sees", ("none", "causal"))
-    tokens: str = choice(
-        "independent", "value tokens: Gaussian, or with orthonormal rows", ("independent", "orthonormal")
-    )
+    mask: str = choice("none", "which keys a query sees", ("none", "causal", "window"))
+    window: int | None = integer(None, f"keys that a query sees under mask window ({WINDOW})")
+    tokens: str = text("independent", "independent, orthonormal, gaussian, layernorm, or FILE.npy")
     width: int | None = integer(None, "token width d (the smaller of n and 1024)")
-    value_width: int | None = integer(None, "columns of the value weights (the token width)")
+    value_width: int | None = integer(None, "columns of the values of all heads together (the token width)")
+    weight_init: str = choice(
+        "gaussian", "law of the weights", ("gaussian", "uniform", "truncated", "orthogonal", "rademacher")
+    )
+    heads: int = integer(1, "query heads; their outputs stand side by side, matrices are those of the first")
+    kv_heads: int | None = integer(None, "heads of keys and values (as many as query heads)")
+    attention: str = choice("softmax", "from logits to weights", ("softmax", "sigmoid", "relu", "linear", "tanh"))
+    cap: float | None = real(None, "soft cap c of the logits, c tanh(l/c) (none)", above=0)
+    norm: str = choice("none", "qk puts queries and keys on a sphere", ("none", "qk"))
+    sink: float | None = real(None, "logit of a sink in the denominator; 0 is softmax-off-by-one (none)")
+    position: str = choice("none", "how the place of a token enters the logits", ("none", "rope", "alibi"))
+    slope: float | None = real(None, f"slope of ALiBi ({SLOPE})", above=0)
     variant: str = choice(
         "plain",
         "how the layer is altered; running_mean_removed is the repair under a causal mask",
@@ -55,23 +63,104 @@ class Setting:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        derived: dict[str, Any] = {"width": self.width or min(self.n, 1024)}
-        derived["value_width"] = self.value_width or derived["width"]
-        derived |= {"head_dim": None} if self.model == "iid" else {"weights": None}  # so that duplicates merge
-        if self.model == "keyquery" and self.head_dim is None:
-            derived["head_dim"] = 64
-        if self.model == "iid" and self.weights is None:
-            derived["weights"] = "lognormal"
-        if self.model == "iid" and self.weights not in (None, "lognormal"):
-            derived["beta"] = None  # these weights have no temperature
-        elif self.beta is None:
-            derived["beta"] = SQRT_LN2
-        for name, value in derived.items():
+        derived: dict[str, Any] = {}
+        if self.model == "iid":
+            derived |= {"head_dim": None, "weights": self.weights or "lognormal"}
+            if self.tokens == "gaussian":
+                derived["tokens"] = "independent"  # values from Gaussian tokens that no logit looks at
+        else:
+            derived |= {"weights": None, "head_dim": self.head_dim or 64}
+        light = self.model == "iid" and derived["weights"] != "lognormal"
+        derived["beta"] = None if light else SQRT_LN2 if self.beta is None else self.beta  # light weights have none
+        derived["window"] = (self.window or WINDOW) if self.mask == "window" else None
+        derived["slope"] = (self.slope or SLOPE) if self.position == "alibi" else None
+        if self.kv_heads == self.heads:
+            derived["kv_heads"] = None
+        width = self.width or min(self.n, 1024)
+        if self.tokens.partition("#")[0].endswith(".npy"):
+            derived["tokens"], width = self._from_file()
+        elif self.tokens not in TOKENS:
+            raise ValueError(f"--tokens {self.tokens}: must be one of {', '.join(TOKENS)}, or a file that ends in .npy")
+        derived |= {"width": width, "value_width": self.value_width or width}
+        for name, value in derived.items():  # so that settings that say the same are one
             object.__setattr__(self, name, value)
-        if self.variant == "running_mean_removed" and self.mask == "none":
-            raise Meaningless("running_mean_removed without a causal mask: choose --mask causal, or outlier_removed")
-        if self.tokens == "orthonormal" and self.n > derived["width"]:
-            raise Meaningless(f"n = {self.n} orthonormal tokens of width {self.width}: needs n <= width; raise --width")
+        self._refuse(light)
+
+    @property
+    def but_for_size(self) -> tuple[Any, ...]:
+        """All that a curve against n keeps fixed."""
+        fields = dataclasses.asdict(self)
+        return tuple(value for name, value in fields.items() if name not in ("n", "width", "value_width"))
+
+    @property
+    def plain_scores(self) -> bool:
+        """Softmax of the logits as they are, over all keys or the causal ones: it has kernels of its own."""
+        unusual = (self.window, self.slope, self.cap, self.sink)
+        return self.attention == "softmax" and all(value is None for value in unusual)
+
+    def _from_file(self) -> tuple[str, int]:
+        """The name of the file with a digest of its content, and the width of its tokens."""
+        from rmt.ensembles.token_files import named, tokens_from
+
+        name = named(self.tokens)
+        tokens, width = tokens_from(name).shape
+        if self.n > tokens:
+            raise Meaningless(f"n = {self.n} tokens of {name}: it holds {tokens}; lower n")
+        if self.width not in (None, width):
+            raise Meaningless(f"--width {self.width} of {name}: its tokens have width {width}; leave --width out")
+        return name, width
+
+    def _refuse(self, light: bool) -> None:
+        """What has no meaning, one line each."""
+        stochastic = self.attention == "softmax" and self.sink is None
+        rules = (
+            (light and not self.plain_scores, f"{self.weights} weights have no logits: choose --weights lognormal"),
+            (self.model == "iid" and self.norm == "qk", "--norm qk without queries and keys: choose --model keyquery"),
+            (
+                self.model == "iid" and self.position == "rope",
+                "--position rope without queries: choose --model keyquery",
+            ),
+            (
+                self.position == "rope" and (self.head_dim or 0) % 2 == 1,
+                f"--position rope with head_dim {self.head_dim}: turns pairs of coordinates; choose an even head_dim",
+            ),
+            (
+                self.attention != "softmax" and self.sink is not None,
+                f"--sink with {self.attention} attention: belongs to softmax",
+            ),
+            (
+                self.variant == "running_mean_removed" and self.mask != "causal",
+                "running_mean_removed without a causal mask: choose --mask causal, or outlier_removed",
+            ),
+            (
+                self.variant in ("outlier_removed", "running_mean_removed") and not stochastic,
+                f"{self.variant} needs rows that sum to one (softmax, no sink): choose --variant centred",
+            ),
+            (
+                self.tokens == "orthonormal" and self.n > (self.width or 0),
+                f"n = {self.n} orthonormal tokens of width {self.width}: needs n <= width; raise --width",
+            ),
+            (
+                self.tokens == "layernorm" and self.width == 1,
+                "layernorm tokens of width 1 are zero: raise --width",
+            ),
+            (
+                self.weight_init != "gaussian" and self.tokens == "independent" and self.model == "keyquery",
+                f"--weight-init {self.weight_init}: independent queries and keys are no product of weights; "
+                "choose --tokens gaussian, layernorm or orthonormal",
+            ),
+            (
+                self.heads % (self.kv_heads or self.heads) > 0,
+                f"--kv-heads {self.kv_heads}: must divide --heads {self.heads}",
+            ),
+            (
+                (self.value_width or 0) % self.heads > 0,
+                f"--heads {self.heads}: must divide the value width {self.value_width}",
+            ),
+        )
+        for broken, reason in rules:
+            if broken:
+                raise Meaningless(reason)
 
 
 def measure(setting: Setting, draws: range, stream: Any, bench: Bench) -> dict[str, Any]:
@@ -82,135 +171,59 @@ def measure(setting: Setting, draws: range, stream: Any, bench: Bench) -> dict[s
     return {name: np.array([record[name] for record in records]) for name in records[0]}
 
 
-def _ensemble(setting: Setting) -> Any:
-    from rmt.ensembles.attention import KeyQueryAttention
-    from rmt.ensembles.markov import MarkovAttention
+def heads(setting: Setting) -> Any:
+    """The ensemble of a setting."""
+    from rmt.attention.heads import AttentionHeads
+    from rmt.attention.masks import Mask
+    from rmt.attention.scores import Score
+    from rmt.ensembles.token_files import is_file, tokens_from
 
-    if setting.model == "iid":
-        return MarkovAttention(
-            n=setting.n, beta=setting.beta or 0.0, weights=setting.weights or "lognormal", mask=setting.mask
-        )
-    return KeyQueryAttention(n=setting.n, head_dim=setting.head_dim or 64, beta=setting.beta or 0.0, mask=setting.mask)
+    return AttentionHeads(
+        n=setting.n,
+        model=setting.model,
+        beta=setting.beta or 0.0,
+        weights=setting.weights or "lognormal",
+        head_dim=setting.head_dim or 64,
+        tokens=setting.tokens,
+        given=tokens_from(setting.tokens) if is_file(setting.tokens) else None,
+        width=setting.width or setting.n,
+        value_width=setting.value_width or setting.n,
+        weight_init=setting.weight_init,
+        heads=setting.heads,
+        kv_heads=setting.kv_heads or setting.heads,
+        position="rope" if setting.position == "rope" else "none",
+        norm=setting.norm,
+        score=Score(
+            mask=Mask(setting.mask, setting.window),
+            cap=setting.cap,
+            slope=setting.slope,
+            sink=setting.sink,
+            function=setting.attention,
+        ),
+    )
 
 
 def _one_draw(setting: Setting, draw: int, stream: Any, bench: Bench) -> dict[str, Any]:
+    """The first head's matrix, and the tokens that all heads make, side by side."""
+    import numpy as np
+
     from rmt.arrays import to_host
     from rmt.attention.variants import variant
-    from rmt.ensembles.tokens import value_tokens
+    from rmt.observables.one_layer import causal_outliers, matrix_record, token_record
 
-    matrix = _ensemble(setting).matrix(
-        stream, draw, backend=bench.backend, dtype=bench.dtype, workers=bench.workers, memory_budget=bench.memory_budget
-    )
-    altered = variant(setting.variant)
-    operator = altered.operate(matrix)
-    record = _spectrum(setting, matrix, altered, operator, stream, draw, bench)
-    tokens = value_tokens(
-        stream,
-        draw,
-        setting.n,
-        setting.width or setting.n,
-        setting.value_width or setting.n,
-        tokens="orthonormal" if setting.tokens == "orthonormal" else "gaussian",
-        backend=bench.backend,
-        dtype=bench.dtype,
-        workers=bench.workers,
-    )
-    return {**record, **_tokens(to_host(operator.apply(tokens)))}
-
-
-def _spectrum(
-    setting: Setting, matrix: Any, altered: Any, operator: Any, stream: Any, draw: int, bench: Bench
-) -> dict[str, Any]:
-    """Singular values of the altered matrix, from the whole spectrum or by Lanczos, and what follows from them."""
-    import numpy as np
-
-    from rmt.linalg.full_spectrum import singular_values
-
-    ladder = setting.mask != "none"  # no single value leads: the first eight are reported one by one
-    record: dict[str, Any] = {}
-    if bench.spectrum == "full":
-        from rmt.arrays import to_host
-
-        # A - 11^T/n has the exact null vector 1: its zero is known to 1e-7 s2 from the Gram matrix, which is enough here.
-        values = singular_values(altered.alter(to_host(matrix.dense())), tolerance=1e-6).values
-        record["_spectrum"] = values
-        record["singular_value"] = np.pad(values[:RANKS], (0, max(0, RANKS - values.size)), constant_values=np.nan)
-    else:
-        guess = operator.column_sums if ladder or setting.variant == "plain" else None
-        top = _leading(operator, stream, draw, count=RANKS if ladder else 2, start=guess)
-        values = np.pad(top.values, (0, max(0, 2 - top.values.size)), constant_values=np.nan)
-        record["_residual"] = (top.upper - top.lower) / 2
-        record["_missed_above"] = top.missed_above
-        if ladder:
-            record["singular_value"] = np.pad(top.values, (0, RANKS - top.values.size), constant_values=np.nan)
-    if ladder and setting.variant == "plain":
-        record["outlier_count"] = _outliers(matrix, values, stream, draw)
-    first, second = values[0], values[1] if setting.n > 1 else np.nan
-    squared = operator.frobenius_norm_squared
-    record |= {
-        "top_singular_value": first,
-        "second_singular_value": second,
-        "spectral_gap": first - second,
-        "gap_ratio": second / first if first > ZERO else np.nan,
-        "frobenius_norm_squared": squared,
-        "attention_stable_rank": squared / first**2 if first > ZERO else np.nan,
-    }
-    if setting.variant == "plain":
-        record["attention_entropy"] = matrix.entropy
-    return record
-
-
-def _leading(operator: Any, stream: Any, draw: int, *, count: int, start: Any = None) -> Any:
-    """The first singular values of an operator, by Lanczos from a random probe and a guess."""
-    from rmt.arrays import CPU
-    from rmt.kernels import kernels_for
-    from rmt.linalg.top_singular import top_singular_values
-
-    words = stream.within("lanczos").words("probe", draw)
-    probe = kernels_for(CPU).variates(words, 0, operator.n, 1)
-    top = top_singular_values(operator.gram_product, operator.n, probe=probe, count=count, start=start)
-    if not top.converged:
-        raise ArithmeticError(f"singular values at n = {operator.n}: {top.certificate}")
-    return top
-
-
-def _outliers(matrix: Any, values: Any, stream: Any, draw: int) -> float:
-    """How many singular values of A exceed all of those that are left once its mean under the mask is removed.
-
-    nan where nothing is left (beta = 0: no noise to stand out of) and where there are more than 64.
-    """
-    import numpy as np
-
-    from rmt.attention.variants import RUNNING_MEAN_REMOVED
-    from rmt.observables.spectrum import outlier_count
-
-    edge = _leading(RUNNING_MEAN_REMOVED.operate(matrix), stream, draw, count=1).values[0]
-    count = values.size
-    if edge < ZERO and matrix.n > 1:
-        return math.nan
-    while values[-1] > edge and count < matrix.n:
-        if count >= MOST_OUTLIERS:
-            return math.nan
-        count = min(2 * count, matrix.n)
-        values = _leading(matrix, stream, draw, count=count, start=matrix.column_sums).values
-    return float(outlier_count(np.asarray(values), edge))
-
-
-def _tokens(X: Any) -> dict[str, Any]:
-    """Ranks and sameness of the tokens after the layer."""
-    from rmt.observables import tokens
-
-    found = tokens.token_spectrum(X)
-    excess = float(tokens.gram_stable_rank_excess(found))
-    return {
-        "token_stable_rank": float(tokens.token_stable_rank(found)),
-        "gram_stable_rank": float(tokens.gram_stable_rank(found)),
-        "gram_stable_rank_excess": excess if excess >= SMALLEST_EXCESS else math.nan,
-        "log_gram_stable_rank_excess": float(tokens.log_gram_stable_rank_excess(found)),
-        "effective_rank": float(tokens.effective_rank(found)),
-        "token_cosine": float(tokens.token_cosine(X)),
-        "rank_one_residual": float(tokens.rank_one_residual(X)),
-    }
+    ensemble, altered = heads(setting), variant(setting.variant)
+    where = {"backend": bench.backend, "dtype": bench.dtype, "workers": bench.workers}
+    record, outputs = {}, []
+    for head in range(setting.heads):
+        matrix = ensemble.matrix(stream, draw, head=head, memory_budget=bench.memory_budget, **where)
+        if head == 0:
+            whole, ladder = bench.spectrum == "full", setting.mask != "none"
+            record = matrix_record(matrix, altered, stream, draw, whole=whole, ladder=ladder)
+            if setting.mask == "causal" and setting.variant == "plain" and ensemble.score.stochastic:
+                record["outlier_count"] = causal_outliers(matrix, stream, draw)
+        values = ensemble.values(stream, draw, head=head, **where)
+        outputs.append(to_host(altered.operate(matrix).apply(values)))
+    return {**record, **token_record(outputs[0] if setting.heads == 1 else np.concatenate(outputs, axis=1))}
 
 
 def predict(setting: Setting) -> dict[str, Any]:
@@ -222,45 +235,10 @@ def predict(setting: Setting) -> dict[str, Any]:
 
 
 def claims(results: Results) -> list[Any]:
-    """How s2 falls with n: to beta/sqrt(d_k) with key-query logits, like n^-1/2 with iid logits, and not the other way."""
-    from rmt.statistics.claims import exponent_claim, limit_claim
+    """How s2 falls with n, and what is special about softmax."""
+    from simulations.pages.width_collapse_claims import width_claims
 
-    found = []
-    settings = [s for s in results.settings if s.mask == "none"]
-    groups = {dataclasses.replace(s, n=1024, width=None, value_width=None) for s in settings}
-    for group in sorted(groups, key=str):
-        sizes = [s for s in settings if dataclasses.replace(s, n=1024, width=None, value_width=None) == group]
-        light = group.beta is None
-        if group.variant != "plain" or group.beta == 0 or len({s.n for s in sizes}) < 3:
-            continue
-        x, draws = [s.n for s in sizes], [results.samples[s]["second_singular_value"] for s in sizes]
-        keyquery, head_dim = group.model == "keyquery", group.head_dim or 64
-        label = f"iid {group.weights} weights"
-        if not light:
-            label = f"{group.model} logits, beta = {group.beta:.4g}" + (f", d_k = {head_dim}" if keyquery else "")
-            found.append(
-                limit_claim(
-                    f"{label}: s2 tends to beta/sqrt({head_dim})",
-                    x,
-                    draws,
-                    predicted=group.beta / math.sqrt(head_dim),
-                    tolerance=0.15,
-                    expected="supported" if keyquery else "contradicted",
-                    source="derived, see rmt.laws.hermite",
-                )
-            )
-        found.append(
-            exponent_claim(
-                f"{label}: s2 falls like n^-1/2",
-                x,
-                draws,
-                predicted=-0.5,
-                tolerance=0.05,
-                expected="contradicted" if keyquery else "supported",
-                source="nait-saada2024",
-            )
-        )
-    return found
+    return width_claims(results)
 
 
 def summary(results: Results) -> str:
@@ -291,9 +269,11 @@ def cost(setting: Setting, bench: Bench) -> Cost:
     item = 8 if bench.dtype == "float64" else 4
     held = n * n * item
     flops = 2.0 * n * d * (n + width) + 4.0 * n * d * d + 8.0 * d**3
-    seconds = 1e-3 + 40 * 0.3e-9 * n * n + flops / 60e9 + (n**3 * 6e-11 if bench.spectrum == "full" else 0)
+    seconds = (
+        1e-3 + setting.heads * 40 * 0.3e-9 * n * n + flops / 60e9 + (n**3 * 6e-11 if bench.spectrum == "full" else 0)
+    )
     tokens = n * (2 * d + width) * item
-    working = n * (64 * item + 1024) + tokens
+    working = n * (64 * item + 1024) + tokens + (0 if setting.plain_scores else 12 * 2**18 * item)
     dense = 24 * n * n if bench.spectrum == "full" else 0
     least = working + dense + (held if dense else 0)
     return Cost(seconds=seconds, memory=working + held + dense, least_memory=least)

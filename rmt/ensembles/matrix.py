@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from rmt.arrays import CPU, Array, Backend
 from rmt.ensembles.walk import STRIP, in_order, one_blas_thread, strips, tiles
 from rmt.kernels import kernels_for
-from rmt.kernels.rows import RowSums
+
+
+class Gathered(Protocol):
+    """Sums gathered along the rows of one tile."""
+
+    def frobenius_norm_squared(self, xp: Any = np, /) -> float: ...
+
+    def entropy(self, xp: Any = np, /) -> float: ...
 
 
 class RowSource(Protocol):
@@ -36,7 +43,7 @@ class RowSource(Protocol):
         """Memory held by the source itself."""
         ...
 
-    def fill(self, start: int, out: Array, column_sums: Array | None = None) -> RowSums:
+    def fill(self, start: int, out: Array, column_sums: Array | None = None) -> Gathered:
         """Write rows start ... start + r - 1 into `out` (r, n); add their sum to `column_sums` (n,) float64."""
         ...
 

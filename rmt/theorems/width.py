@@ -10,19 +10,22 @@ from rmt.theorems.rank_collapse import token_predictions
 from rmt.theorems.spectral_gap import Predictions, matrix_predictions
 
 MODELS = ("iid", "keyquery")
-MASKS = ("none", "causal")
+MASKS = ("none", "causal", "window")
 WEIGHTS = ("lognormal", *LIGHT)
-TOKENS = ("independent", "orthonormal")
+TOKENS = ("independent", "orthonormal", "gaussian", "layernorm")
+ATTENTIONS = ("softmax", "sigmoid", "relu", "linear", "tanh")
 VARIANTS = ("plain", "outlier_removed", "centred", "running_mean_removed")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OneLayer:
-    """One layer of attention over n tokens, in the words of the command line.
+    """One layer of attention over n tokens, in the words of the command line of width_collapse.
 
     model: "iid" logits or "keyquery" logits of head width head_dim; beta: nominal standard deviation of the logits.
-    weights: law of the iid weights; beta matters to lognormal ones only. mask: which keys a query sees.
-    tokens: "independent" Gaussian value tokens, or "orthonormal" ones; width, value_width: of tokens and value weights.
+    weights: law of the iid weights; beta matters to lognormal ones only. mask, window: which keys a query sees.
+    tokens: "independent" Gaussian value tokens, or tokens that queries, keys and values share; any other name is given
+    tokens of unknown law. width, value_width: of tokens and of the values of all heads. weight_init: law of the weights.
+    attention: from logits to weights. cap, norm, sink, position, slope: soft cap, QK-norm, sink, RoPE or ALiBi.
     variant: how the layer is altered.
     """
 
@@ -32,9 +35,19 @@ class OneLayer:
     weights: str | None = "lognormal"
     head_dim: int | None = 64
     mask: str = "none"
+    window: int | None = None
     tokens: str = "independent"
     width: int
     value_width: int
+    weight_init: str = "gaussian"
+    heads: int = 1
+    kv_heads: int | None = None
+    attention: str = "softmax"
+    cap: float | None = None
+    norm: str = "none"
+    sink: float | None = None
+    position: str = "none"
+    slope: float | None = None
     variant: str = "plain"
 
     def __post_init__(self) -> None:
@@ -42,35 +55,62 @@ class OneLayer:
             ("model", MODELS),
             ("weights", (None, *WEIGHTS)),
             ("mask", MASKS),
-            ("tokens", TOKENS),
+            ("attention", ATTENTIONS),
             ("variant", VARIANTS),
         )
         for name, known in choices:
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} {getattr(self, name)}: must be one of {', '.join(k for k in known if k)}")
 
+    @property
+    def shared(self) -> bool:
+        """Whether the logits come from the tokens whose values are averaged (orthonormal Gaussian ones are as good as
+        independent)."""
+        known = ("independent", "orthonormal")
+        return self.model == "keyquery" and (self.tokens not in known or self.weight_init != "gaussian")
+
     def unknown(self) -> str | None:
-        """Why no theorem here speaks of this layer, or None."""
+        """Why no theorem here speaks of the attention matrix of this layer, or None."""
         if self.mask != "none":
             return f"mask {self.mask}: no prediction"
+        if self.attention != "softmax":
+            return f"{self.attention} attention: no prediction"
+        for name in ("cap", "sink", "slope"):
+            if getattr(self, name) is not None:
+                return f"{name} {getattr(self, name):g}: no prediction"
+        if self.norm != "none":
+            return f"norm {self.norm}: no prediction"
+        if self.shared:
+            return f"{self.tokens} tokens with {self.weight_init} weights: no prediction"
         if self.variant not in ("plain", "outlier_removed"):
             return f"variant {self.variant}: no prediction"
         return None
 
+    def unknown_tokens(self) -> str | None:
+        """Why no theorem here speaks of the tokens after this layer, or None."""
+        if self.heads > 1:
+            return f"{self.heads} heads: no prediction for their tokens"
+        if self.tokens not in ("independent", "orthonormal") or self.weight_init != "gaussian":
+            return f"{self.tokens} tokens with {self.weight_init} weights: no prediction"
+        return None
+
 
 def width_predictions(one: OneLayer) -> Predictions:
-    """Predictions by quantity; what no theorem speaks of is absent, what is out of a theorem's range gives no number."""
+    """Predictions by quantity; what no theorem speaks of is absent, what is out of a theorem's range gives no number.
+
+    RoPE leaves the law of independent isotropic queries and keys as it is, and so all of this: q_i^T R_(i-j) k_j is the
+    product of the turned q_i and k_j, which are as Gaussian as before (exact).
+    """
     if one.unknown():
         return {}
     light = LightWeights(one.weights) if one.model == "iid" and one.weights in LIGHT else None
     beta = 0.0 if light else float(one.beta or 0.0)
     model = layer(one.n, beta, one.head_dim if one.model == "keyquery" else None, light)
     removed = one.variant == "outlier_removed"
-    after = token_predictions(
-        model,
-        removed=removed,
-        orthonormal=one.tokens == "orthonormal",
-        width=one.width,
-        value_width=one.value_width,
-    )
-    return matrix_predictions(model, removed=removed) | after
+    found = matrix_predictions(model, removed=removed)
+    if one.unknown_tokens() is None:
+        orthonormal = one.tokens == "orthonormal"
+        found |= token_predictions(
+            model, removed=removed, orthonormal=orthonormal, width=one.width, value_width=one.value_width
+        )
+    return found

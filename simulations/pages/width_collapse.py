@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -46,17 +45,14 @@ def _what(first: Any) -> str:
     """The layer in words, for the head of the page."""
     temperature = rf", $\beta$ = {first.beta:.3g}" if first.beta is not None else f", {first.weights} weights"
     mask = "" if first.mask == "none" else f", {first.mask} mask"
-    return f"One layer of attention{temperature}{mask}"
+    tokens = "" if first.tokens in ("independent", "orthonormal") else f", {first.tokens.split('/')[-1]} tokens"
+    return f"One layer of {first.attention} attention{temperature}{mask}{tokens}"
 
 
 def family(results: Results, model: str, variant: str) -> list[Any]:
     """The settings of a model and variant that differ in n (and the widths) only, as the first of them in the sweep."""
-
-    def rest(setting: Any) -> Any:
-        return dataclasses.replace(setting, n=1, width=1, value_width=1)
-
     found = results.where(model=model, variant=variant)
-    return [s for s in found if rest(s) == rest(found[0])]
+    return [s for s in found if s.but_for_size == found[0].but_for_size]
 
 
 def _singular_values(ax: Any, results: Results, models: list[str]) -> None:
@@ -114,7 +110,8 @@ def _whole(results: Results, model: str) -> Any:
     settings = [
         s
         for s in family(results, model, "outlier_removed")
-        if "_spectrum" in results.samples[s] and s.beta and s.mask == "none" and s.n > 2 and s.beta <= 6
+        if "_spectrum" in results.samples[s] and s.plain_scores and s.mask == "none" and s.n > 2
+        if s.beta and s.beta <= 6 and s.norm == "none" and s.tokens in ("independent", "orthonormal")
     ]
     return max(settings, key=lambda s: s.n) if settings else None
 

@@ -12,6 +12,7 @@ import pytest
 
 from rmt.experiments.cli import run_experiment
 from rmt.experiments.run import run
+from rmt.experiments.setting import Meaningless, as_record
 from simulations.width_collapse import EXPERIMENT, Setting
 from tests.experiments.document import SCHEMA
 
@@ -259,3 +260,63 @@ def test_help_is_quick_and_leaves_the_heavy_packages_alone():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.rstrip().endswith("[]") and "--head-dim" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "flags, fragment",
+    [
+        ({"weights": "uniform", "cap": 1.0}, "uniform weights have no logits"),
+        ({"model": "iid", "norm": "qk"}, "--norm qk without queries"),
+        ({"model": "iid", "position": "rope"}, "--position rope without queries"),
+        ({"model": "keyquery", "position": "rope", "head_dim": 7}, "choose an even head_dim"),
+        ({"attention": "relu", "sink": 0.0}, "belongs to softmax"),
+        ({"attention": "relu", "variant": "outlier_removed"}, "choose --variant centred"),
+        ({"sink": 0.0, "variant": "outlier_removed"}, "choose --variant centred"),
+        ({"mask": "window", "variant": "running_mean_removed"}, "running_mean_removed without a causal mask"),
+        ({"model": "keyquery", "weight_init": "uniform"}, "choose --tokens gaussian, layernorm or orthonormal"),
+        ({"heads": 4, "kv_heads": 3}, "--kv-heads 3: must divide --heads 4"),
+        ({"heads": 3, "n": 64}, "--heads 3: must divide the value width 64"),
+        ({"tokens": "layernorm", "width": 1}, "raise --width"),
+    ],
+)
+def test_combinations_without_meaning_are_left_out_with_their_reason(flags, fragment):
+    with pytest.raises(Meaningless, match=fragment):
+        Setting(**flags)
+
+
+def test_fields_that_do_not_apply_do_not_split_settings():
+    assert Setting(window=7) == Setting() and Setting(slope=0.1) == Setting() and Setting(kv_heads=1) == Setting()
+    assert Setting(mask="window") == Setting(mask="window", window=256)
+    assert Setting(weights="uniform", beta=0.3) == Setting(weights="uniform", beta=2.0)
+    assert Setting(tokens="gaussian") == Setting() != Setting(tokens="gaussian", model="keyquery")
+    for setting in (Setting(tokens="layernorm", model="keyquery"), Setting(weights="gamma"), Setting(mask="window")):
+        assert Setting(**as_record(setting)) == setting
+
+
+def test_tokens_from_a_file(tmp_path, capsys):
+    path = tmp_path / "embeddings.npy"
+    np.save(path, np.random.default_rng(0).standard_normal((50, 24)))
+    words = ("--tokens", str(path), "--model", "keyquery", "--draws", "2", "--out", str(tmp_path), "--no-figure")
+    found = document(capsys, "--n", "40", *words)
+    setting = found["rows"][0]["setting"]
+    assert setting["width"] == setting["value_width"] == 24 and setting["tokens"].startswith(f"{path}#")
+    assert run_experiment(EXPERIMENT, ["--n", "60", *words]) == 2
+    assert "it holds 50; lower n" in capsys.readouterr().err
+    assert run_experiment(EXPERIMENT, ["--tokens", "no.npy", "--no-figure"]) == 2
+    assert "no.npy: cannot be read" in capsys.readouterr().err
+
+
+def test_every_option_runs_and_prints_no_nan(capsys, tmp_path):
+    """Smoke over what only few use; the numbers are tested where they are made."""
+    common = ("--n", "48", "--draws", "2", "--width", "48", "--head-dim", "8", "--out", str(tmp_path), "--no-figure")
+    for flags in (
+        ("--mask", "window", "--window", "8", "--variant", "plain", "centred"),
+        ("--mask", "causal", "--position", "alibi", "--cap", "2", "--variant", "plain", "running_mean_removed"),
+        ("--attention", "sigmoid", "relu", "linear", "tanh", "--variant", "plain", "centred"),
+        ("--sink", "0", "3", "--mask", "none", "causal", "--variant", "plain", "centred"),
+        ("--position", "rope", "--norm", "qk", "--tokens", "layernorm", "--model", "keyquery"),
+        ("--heads", "4", "--kv-heads", "2", "--tokens", "gaussian", "--weight-init", "orthogonal", "truncated"),
+    ):
+        found = document(capsys, *common, *flags)
+        jsonschema.validate(found, SCHEMA)
+        assert not found["provenance"]["failures"]

@@ -1,0 +1,86 @@
+"""The claims of width_collapse: how the second singular value falls with n, and what the gap owes to softmax."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from rmt.statistics.claims import bound_claim, exponent_claim, limit_claim
+
+if TYPE_CHECKING:
+    from rmt.experiments.results import Results
+
+POSITIVE = ("softmax", "sigmoid", "relu")  # attention functions whose weights have a positive mean
+
+
+def width_claims(results: Results) -> list[Any]:
+    """What the sweep says beyond its rows: laws along n, and which attention functions have a gap."""
+    groups: dict[Any, list[Any]] = {}
+    for setting in results.settings:
+        if setting.variant == "plain" and setting.mask == "none" and setting.beta != 0 and setting.n > 1:
+            groups.setdefault(setting.but_for_size, []).append(setting)
+    found = []
+    for sizes in groups.values():
+        first = sizes[0]
+        usual = first.plain_scores and first.norm == "none" and first.tokens in ("independent", "orthonormal")
+        if usual and len(sizes) >= 3:
+            found += _laws(results, sizes)
+    if any(s.attention != "softmax" for s in results.settings):
+        found += [_gap(results, sizes) for sizes in groups.values()]
+    return found
+
+
+def _label(setting: Any) -> str:
+    if setting.beta is None:
+        return f"iid {setting.weights} weights"
+    width = f", d_k = {setting.head_dim}" if setting.model == "keyquery" else ""
+    return f"{setting.model} logits, beta = {setting.beta:.4g}{width}"
+
+
+def _laws(results: Results, sizes: list[Any]) -> list[Any]:
+    """s2 falls to beta/sqrt(d_k) with key-query logits, like n^-1/2 with iid logits, and not the other way."""
+    first, found = sizes[0], []
+    x, draws = [s.n for s in sizes], [results.samples[s]["second_singular_value"] for s in sizes]
+    keyquery, head_dim = first.model == "keyquery", first.head_dim or 64
+    if first.beta is not None:
+        found.append(
+            limit_claim(
+                f"{_label(first)}: s2 tends to beta/sqrt({head_dim})",
+                x,
+                draws,
+                predicted=first.beta / math.sqrt(head_dim),
+                tolerance=0.15,
+                expected="supported" if keyquery else "contradicted",
+                source="derived, see rmt.laws.hermite",
+            )
+        )
+    found.append(
+        exponent_claim(
+            f"{_label(first)}: s2 falls like n^-1/2",
+            x,
+            draws,
+            predicted=-0.5,
+            tolerance=0.05,
+            expected="contradicted" if keyquery else "supported",
+            source="nait-saada2024",
+        )
+    )
+    return found
+
+
+def _gap(results: Results, sizes: list[Any]) -> Any:
+    """One value leads where the weights have a positive mean: the gap is not special to softmax (derived).
+
+    f(l_ij)/n is its mean mu 11^T/n, of norm |mu|, plus noise of norm 2 sd/sqrt(n) (and beta/sqrt(d_k)-like low rank).
+    """
+    first = sizes[0]
+    return bound_claim(
+        f"{first.attention} attention, {_label(first)}: one singular value leads, s2 < s1/2",
+        [s.n for s in sizes],
+        [results.samples[s]["gap_ratio"] for s in sizes],
+        bound=0.5,
+        side="upper",
+        statistic="median",
+        expected="supported" if first.attention in POSITIVE else "contradicted",
+        source="derived: the gap follows the positive mean of the weights",
+    )
