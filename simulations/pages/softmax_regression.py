@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,13 +28,13 @@ def page(results: Results) -> Any:
     rest = [name for name in groups if name not in own]
     room = SHOWN - len(own)
     chunks = [own + rest[i : i + room] for i in range(0, max(len(rest), 1), room)][:PANELS]
-    draw: list[Callable[[Any], None]] = [lambda ax, c=chunk: _curves(ax, results, groups, c) for chunk in chunks]
+    draw = [partial(_curves, results=results, groups=groups, names=chunk) for chunk in chunks]
     if len({s.n for s in results.settings}) > 1:
-        draw += [lambda ax, c=chunk: _scaling(ax, results, groups, c) for chunk in chunks]
+        draw += [partial(_scaling, results=results, groups=groups, names=chunk) for chunk in chunks]
     descents = _descents(results)
     if descents:
-        draw.append(lambda ax: _population(ax, results, descents))
-    draw.append(lambda ax: _ends(ax, results, groups))
+        draw.append(partial(_population, results=results, descents=descents))
+    draw.append(partial(_ends, results=results, groups=groups))
     with figures.style():
         figure, axes = figures.page(len(draw), 1, width=8.2, height=2.6)
         for ax, panel in zip(axes[:, 0], draw, strict=True):

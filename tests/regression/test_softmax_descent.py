@@ -44,6 +44,16 @@ def test_the_population_rate_is_that_of_the_target_alone(tau):
     assert np.mean([s.rate for s in seen[50:70]]) == pytest.approx(0.81, rel=0.01)
 
 
+def test_the_best_step_is_faster_as_predicted():
+    """((s_1 - s_d)/(s_1 + s_d))^2 per step at 1/(s_1 + s_d), against (1 - s_d/s_1)^2 at the safe step."""
+    values = np.geomspace(1, 0.1, 4)
+    problem = problem_with(30.0, values)
+    objective = Balanced(PopulationRisk(problem), problem.covariance)
+    start = minimiser(problem) + problem.unwhiten(1e-3 * normals(0))
+    seen = states(problem, objective, Preconditioned(problem, 1 / 1.1), start, 40)
+    assert np.mean([s.rate for s in seen[30:40]]) == pytest.approx((0.9 / 1.1) ** 2, rel=0.01)
+
+
 def test_the_excess_does_not_see_the_covariance():
     """B7: same normals, equivariant start: the curves agree to 1e-9."""
     curves = []

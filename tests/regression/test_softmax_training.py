@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 
-from rmt.regression.softmax_descent import algorithm_one, run
+from rmt.regression.softmax_descent import algorithm_one, descent, full_batch, run
 from rmt.regression.softmax_draws import draw_contexts, draw_order, draw_weights, token_normals
+from rmt.regression.softmax_empirical import EmpiricalRisk
 from rmt.regression.softmax_problem import covariance_matrix, regression_problem
+from rmt.regression.softmax_rules import Adam, GradientDescent
 from rmt.regression.softmax_start import random_start
 from rmt.regression.softmax_training import OPTIMIZERS, Method, train, train_at
+from rmt.regression.softmax_weights import Weights
 from rmt.streams import stream
 
 VALUES = 0.25 * np.array([1, 0.7, 0.5, 1 / 3])
@@ -74,30 +77,39 @@ def test_the_excess_falls_like_one_over_n_with_one_context():
 
 @pytest.mark.slow
 def test_it_falls_almost_like_one_over_n_squared_with_n_contexts():
-    """B9: slope below -1.4, well away from the -1 of a single context (the control is B8)."""
-    sizes = (64, 128, 256)
-    slope = _slope(sizes, [_excess(problem_with(), n, 6, contexts=n, steps=12).mean() for n in sizes])
-    assert slope < -1.4, slope
+    """B9: slope below -1.4 from 64 to 512, well away from the -1 of a single context (the control is B8)."""
+    sizes, counts = (64, 128, 256, 512), (8, 8, 6, 3)
+    means = [_excess(problem_with(), n, k, contexts=n, steps=8).mean() for n, k in zip(sizes, counts, strict=True)]
+    slope = _slope(sizes, means)
+    assert slope < -1.4, (slope, means)
+
+
+def _lowest(risk, rules, start, problem, steps=200):
+    """Excess at the end of the run with the least training loss."""
+    runs = [run(descent(rule, full_batch(risk), start, problem=problem), steps) for rule in rules]
+    return min((s for s in runs if s.diverged_at is None), key=lambda s: s.loss).excess
 
 
 @pytest.mark.slow
 def test_a_large_start_stops_plain_descent_but_not_algorithm_one():
-    """B10: n = 500, 200 passes, entries N(0, 1): Algorithm 1 ends below 1e-2, gd above 3e-2 (medians of 3).
+    """B10: n = 500, 200 steps, random start with |Bt| = 4: Algorithm 1 below 1e-2 in every draw, gd above 3e-2.
 
-    Algorithm 1 takes 0.05 of the safe step, larger ones diverge from there; gd and Adam are tuned on the pilot. Published
-    figures put Adam above 3e-2 too. Ours, whose step also decays, ended at 7e-3 to 2e-2: above Algorithm 1, not above 3e-2.
+    Algorithm 1 takes 0.05 of the safe step, larger ones diverge from there; gd and Adam take the rate of a grid with the
+    least training loss. Medians of 18 draws: 1.4e-3, gd 5.3e-2, Adam 2.0e-2. Three published draws put Adam above 3e-2
+    (0.07 to 2); ours spread from 3e-4 to 0.13, 7 of 18 above 3e-2, so of Adam it is asked to end above Algorithm 1.
     """
     problem, ends = problem_with(), {"own": [], "gd": [], "adam": []}
-    for draw in range(3):
-        data, pilot = (draw_contexts(problem, stream(0), draw, 500, name=name) for name in ("train", "pilot"))
-        start = random_start(draw_weights(stream(0), draw, 4, 4), scale=1.0)
-        step = 0.05 / (2 * VALUES[0])
+    for draw in range(12):
+        data = draw_contexts(problem, stream(0), draw, 500)
+        random = random_start(draw_weights(stream(0), draw, 4, 4), scale=1.0)
+        start = Weights(random.value, 4 / np.linalg.norm(problem.whiten(random).score, 2) * random.score)
+        step, risk = 0.05 / (2 * VALUES[0]), EmpiricalRisk(data)
         ends["own"].append(run(algorithm_one(data, step=step, start=start, problem=problem), 200).excess)
-        for name in ("gd", "adam"):
-            method = Method(name, "large", False, 1.0, 200)
-            ends[name].append(train(method, data, pilot, stream(0), draw, problem=problem).last.excess)
-    assert np.median(ends["own"]) < 1e-2, ends
-    assert np.median(ends["gd"]) > 3e-2 and np.median(ends["adam"]) > np.median(ends["own"]), ends
+        rates = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+        ends["gd"].append(_lowest(risk, [GradientDescent(rate) for rate in rates], start, problem))
+        ends["adam"].append(_lowest(risk, [Adam(rate) for rate in rates], start, problem))
+    assert max(ends["own"]) < 1e-2, ends
+    assert np.median(ends["gd"]) > 3e-2 and np.median(ends["adam"]) > 4 * np.median(ends["own"]), ends
 
 
 @pytest.mark.slow

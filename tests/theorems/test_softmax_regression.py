@@ -169,6 +169,16 @@ def context_noise_ratio(size, n, contexts, queries, seed):
 def test_the_context_noise_formula():
     """B4: measured over predicted within 0.8 and 1.25 at |Bt| = 0.4 (standard deviation over seeds 3 %)."""
     assert 0.8 < context_noise_ratio(0.4, 2000, 40, 200, 0) < 1.25
+    assert (
+        not 0.8 < context_noise_ratio(0.65, 2000, 40, 200, 0) < 1.25
+    )  # control: the tail is out of reach close to 1/sqrt 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [0.1, 0.3, 0.4, 0.5])
+def test_the_context_noise_formula_at_full_size(size):
+    """B4 at its published size, n = 4000 and 60 contexts of 400 queries."""
+    assert 0.8 < context_noise_ratio(size, 4000, 60, 400, 1) < 1.25
 
 
 def test_the_context_noise_diverges_where_the_weights_lose_their_second_moment():
@@ -190,6 +200,23 @@ def test_the_best_tau_is_best_and_lies_at_four_to_eight():
     assert noise[1] < noise[0] and noise[1] < noise[2]
     assert 4 < tau < 8
     assert finite.best_tau(0.1 * VALUES) == pytest.approx(0.1 * tau, rel=1e-3)
+
+
+def softmax_output(tilt, n, contexts, seed):
+    """Average of the tokens under weights e^{tilt x}, over `contexts` contexts of n normal tokens."""
+    tokens = np.random.default_rng(seed).standard_normal((contexts, n))
+    weights = np.exp(tilt * (tokens - tokens.max(axis=1, keepdims=True)))
+    return float(np.mean(np.sum(weights * tokens, axis=1) / weights.sum(axis=1)))
+
+
+def test_the_output_of_a_softmax_freezes():
+    """Linear in a small tilt, flat in a large one, at the mean maximum: 400 contexts, standard error 0.02."""
+    small, large, larger = (softmax_output(tilt, 1000, 400, 5) for tilt in (1.0, 40.0, 80.0))
+    assert small == pytest.approx(1.0, abs=0.05)
+    assert large == pytest.approx(larger, abs=0.03)
+    assert larger == pytest.approx(finite.expected_maximum(1000), abs=0.12)
+    assert larger < finite.frozen_output(1000)
+    assert softmax_output(2.0, 1000, 400, 5) > 1.8 * small  # control: not frozen yet
 
 
 def test_a_large_tilt_freezes_at_the_largest_token():
