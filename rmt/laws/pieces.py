@@ -13,12 +13,12 @@ the free Marchenko-Pastur sums of linear models of attention; no proof is known 
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
 from rmt.laws.law import Array
+from rmt.laws.mixing import mix
 
 _MEMORY = 6  # earlier steps kept by the accelerated iteration
 
@@ -213,7 +213,7 @@ class _Iteration:
             states, residuals = [*states[-_MEMORY:], state], [*residuals[-_MEMORY:], residual]
             damped = state + 0.5 * residual
             if len(states) > 2:
-                mixed = _mix(states, residuals, damped, 1 / np.abs(new))
+                mixed = mix(states, residuals, damped, 1 / np.abs(new))
                 wild = np.any(mixed.imag > 0, axis=0) | (
                     np.max(np.abs(mixed - state), axis=0) > 2 * np.max(np.abs(new), axis=0)
                 )
@@ -227,16 +227,3 @@ def _real_times(matrix: Array, columns: Array) -> Array:
     """matrix (real) @ columns (complex) without promoting the matrix."""
     columns = np.ascontiguousarray(columns)
     return (matrix @ columns.view(float)).view(complex)
-
-
-def _mix(states: list[Array], residuals: list[Array], damped: Array, scale: Array) -> Array:
-    """Anderson mixing, one small least-squares problem per point."""
-    change = np.stack([b - a for a, b in itertools.pairwise(residuals)])  # (k, 2L, m)
-    moved = np.stack([b - a for a, b in itertools.pairwise(states)])
-    left = (change * scale).transpose(2, 1, 0)
-    adjoint = left.conj().transpose(0, 2, 1)
-    normal = adjoint @ left
-    ridge = 1e-12 * np.trace(normal, axis1=1, axis2=2).real + 1e-300
-    normal = normal + ridge[:, None, None] * np.eye(normal.shape[1])
-    coefficients = np.linalg.solve(normal, adjoint @ (residuals[-1] * scale).T[:, :, None])[:, :, 0]
-    return damped - np.einsum("mk,kim->im", coefficients, moved + 0.5 * change)
