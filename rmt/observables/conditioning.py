@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from array_api_compat import array_namespace
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "largest_singular_value",
     "pseudo_condition_number",
     "smallest_singular_value",
+    "softmax_pseudo_condition",
     "softmax_sensitivity",
 ]
 
@@ -58,3 +60,13 @@ def softmax_sensitivity(P: Any) -> Any:
     xp = array_namespace(P)
     rows = xp.astype(P, xp.float64)
     return xp.mean(1 - xp.sum(rows * rows, axis=-1), axis=-1)
+
+
+def softmax_pseudo_condition(P: Any) -> float:
+    """kappa of blockdiag(diag p_i - p_i p_i^T), P (n, n), over its non-zero singular values: all but one of each row.
+
+    Infinite where more than one vanishes, as on masked rows. kappa over all singular values is always infinite.
+    """
+    values = np.stack([np.linalg.eigvalsh(np.diag(p) - np.outer(p, p)) for p in np.asarray(P, dtype=float)])
+    smallest = float(values[:, 1].min())
+    return float(values[:, -1].max()) / smallest if smallest > 0 else float("inf")
