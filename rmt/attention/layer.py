@@ -18,7 +18,17 @@ from rmt.attention.norms import normed
 from rmt.attention.split import SplitTokens
 from rmt.ensembles.attention import key_query_rows
 
-__all__ = ["Layer", "Rules", "Weights", "heads_of", "layer_forward"]
+__all__ = [
+    "Layer",
+    "Rules",
+    "Weights",
+    "concatenated",
+    "group_columns",
+    "heads_of",
+    "joined",
+    "layer_forward",
+    "projected",
+]
 
 
 @dataclass(frozen=True)
@@ -34,6 +44,7 @@ class Rules:
     kv_heads: int = 1
     mask: str = "none"
     beta: float = 1.0
+    head_dim: int = 64
     skip: float | None = None
     norm: str = "none"
     norm_kind: str = "rms"
@@ -68,26 +79,41 @@ def layer_forward(layer: Layer, X: SplitTokens) -> SplitTokens:
     """The tokens after the layer."""
     rules = layer.rules
     Z = normed(X, rules.norm_kind) if rules.norm == "pre" else X
-    branch = _branch(layer, Z)
+    branch = projected(layer, concatenated(layer, Z))
     if rules.norm == "branch":
         branch = normed(branch, rules.norm_kind)
-    out = branch if rules.skip is None else X.plus(branch.scaled(rules.skip))
+    out = joined(layer, X, branch)
     return normed(out, rules.norm_kind) if rules.norm == "post" else out
 
 
-def _branch(layer: Layer, Z: SplitTokens) -> SplitTokens:
+def concatenated(layer: Layer, Z: SplitTokens) -> SplitTokens:
+    """[M_h Z W_V^g(h)]_h, the heads side by side."""
     rules = layer.rules
     values = Z.times(layer.weights.value)
-    width = values.mean.size // rules.kv_heads
     means, rests = [], []
     for head, operator in enumerate(heads_of(layer, Z)):
-        first = width * (head * rules.kv_heads // rules.heads)
-        group = slice(first, first + width)
-        mixed = operator.on_split(SplitTokens(values.mean[group], values.rest[:, group], values.log_scale))
+        columns = group_columns(rules, values.mean.size, head)
+        mixed = operator.on_split(SplitTokens(values.mean[columns], values.rest[:, columns], values.log_scale))
         means.append(mixed.mean)
         rests.append(mixed.rest)
-    out = SplitTokens(np.concatenate(means), np.concatenate(rests, axis=1), values.log_scale)
-    return out if layer.weights.output is None else out.times(layer.weights.output)
+    return SplitTokens(np.concatenate(means), np.concatenate(rests, axis=1), values.log_scale)
+
+
+def projected(layer: Layer, heads: SplitTokens) -> SplitTokens:
+    """The heads through the output weights, where there are any."""
+    return heads if layer.weights.output is None else heads.times(layer.weights.output)
+
+
+def joined(layer: Layer, X: SplitTokens, branch: SplitTokens) -> SplitTokens:
+    """Skip and branch together."""
+    return branch if layer.rules.skip is None else X.plus(branch.scaled(layer.rules.skip))
+
+
+def group_columns(rules: Rules, columns: int, head: int) -> slice:
+    """The columns of the key-value group that a head reads, of `columns` in all groups together."""
+    width = columns // rules.kv_heads
+    group = head * rules.kv_heads // rules.heads
+    return slice(group * width, (group + 1) * width)
 
 
 def heads_of(layer: Layer, Z: SplitTokens) -> tuple[Mixed, ...]:
@@ -108,7 +134,8 @@ def _looking(layer: Layer, Z: SplitTokens, head: int) -> Mixed:
     def mixing(query: np.ndarray | None, key: np.ndarray | None) -> Mixing | None:
         if query is None or key is None:
             return None
-        q, k = part(query, head, rules.heads), part(key, head * rules.kv_heads // rules.heads, rules.kv_heads)
+        q = query[:, head * rules.head_dim : (head + 1) * rules.head_dim]
+        k = key[:, group_columns(rules, key.shape[1], head)]
         size = np.exp(Z.log_scale)
         queries, keys = size * (Z.mean @ q + Z.rest @ q), size * (Z.rest @ k)
         rows = key_query_rows(queries, keys, rules.logit_scale, rules.mask, np.dtype(rules.dtype), CPU)
@@ -117,9 +144,3 @@ def _looking(layer: Layer, Z: SplitTokens, head: int) -> Mixed:
     first = mixing(weights.query, weights.key) if mixture.attention else None
     other = mixing(weights.second_query, weights.second_key) if mixture.second else None
     return Mixed(mixture, n, rules.beta, first, other)
-
-
-def part(weights: np.ndarray, which: int, of: int) -> np.ndarray:
-    """Columns of one of several heads."""
-    width = weights.shape[1] // of
-    return weights[:, which * width : (which + 1) * width]

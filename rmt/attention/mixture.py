@@ -81,17 +81,21 @@ class Mixed:
     def transposed(self, U: np.ndarray) -> np.ndarray:
         """The transposed altered matrix times U (n, c)."""
         mix = self.mixture
-        U = self.outgoing_transposed(U)
-        out = mix.identity * U
+        U = mix.gain * self.outgoing_transposed(U)
+        out = self.linear_transposed(U)
         if mix.attention:
             out = out + mix.attention * self._first.transposed(U)
         if mix.second:
             out = out - mix.second * self._other.transposed(U)
+        return self.incoming(out)
+
+    def linear_transposed(self, U: np.ndarray) -> np.ndarray:
+        """The transposed bracket times U without its attention matrices: identity and means."""
+        mix = self.mixture
+        out = mix.identity * U
         if mix.uniform:
             out = out - mix.uniform * U.mean(axis=0)
-        if mix.running:
-            out = out - mix.running * running_mean_transposed(U)
-        return mix.gain * self.incoming(out)
+        return out - mix.running * running_mean_transposed(U) if mix.running else out
 
     def incoming(self, V: np.ndarray) -> np.ndarray:
         """E V; E is diagonal, hence its own transpose."""

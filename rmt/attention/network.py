@@ -23,7 +23,7 @@ from rmt.ensembles.attention import KeyQueryAttention, key_query_rows
 from rmt.ensembles.markov import MarkovAttention, MarkovRows
 from rmt.ensembles.parameters import check_beta, check_choice, check_count, check_dtype
 from rmt.kernels import kernels_for
-from rmt.streams import Stream
+from rmt.streams import Stream, Words
 
 __all__ = ["MODELS", "NORMS", "TOKENS", "Network"]
 
@@ -140,6 +140,7 @@ class Network:
             kv_heads=self.groups,
             mask=self.mask,
             beta=beta,
+            head_dim=self.head_dim,
             skip=self.skip,
             norm=self.norm,
             norm_kind=self.norm_kind,
@@ -159,21 +160,27 @@ class Network:
             X = math.sqrt(self.width) * (basis * np.sign(np.diag(triangle))).T
         return split(X if self.token_norm == "width" else X / math.sqrt(self.width))
 
+    def value_weights(self, stream: Stream, draw: int, number: int, *, again: int = 0) -> np.ndarray:
+        """W_V of layer `number`, (width, columns of all groups); `again` = 1, 2, ... gives further, independent ones."""
+        here = self._stream(stream).within(f"layer={number}")
+        columns = self.groups * (self.values // self.heads)
+        name = f"value again {again}" if again else "value"
+        return _weights(here.words(name, draw), self.width, columns, 1.0 if self.unit_weights else 1 / self.width)
+
     def layer(self, stream: Stream, draw: int, number: int) -> Layer:
         """Layer number 1, 2, ...: the same at every call."""
         here = self._stream(stream).within(f"layer={number}")
         rules = self.rules
 
         def weights(name: str, rows: int, columns: int, variance: float) -> np.ndarray:
-            drawn = kernels_for(CPU).variates(here.words(name, draw), 0, rows, columns)
-            return math.sqrt(variance) * drawn.astype(np.float64)
+            return _weights(here.words(name, draw), rows, columns, variance)
 
         d, own = self.width, self.model == "own"
-        keys, per_head = self.groups * self.head_dim, self.values // self.heads
+        keys = self.groups * self.head_dim
         second = own and rules.mixture.second != 0
         looks = own and rules.mixture.attention != 0
         held = Weights(
-            value=weights("value", d, self.groups * per_head, 1.0 if self.unit_weights else 1 / d),
+            value=self.value_weights(stream, draw, number),
             output=weights("output", self.values, d, 1 / self.values) if self.projects else None,
             query=weights("query", d, self.heads * self.head_dim, 1 / d) if looks else None,
             key=weights("key", d, keys, 1 / d) if looks else None,
@@ -213,3 +220,8 @@ class Network:
 
     def _stream(self, stream: Stream) -> Stream:
         return stream.within(f"network/width={self.width}")
+
+
+def _weights(words: Words, rows: int, columns: int, variance: float) -> np.ndarray:
+    """Gaussian weights in float64."""
+    return math.sqrt(variance) * kernels_for(CPU).variates(words, 0, rows, columns).astype(np.float64)

@@ -40,6 +40,7 @@ class NetworkSetting:
     norm_kind: str = choice("rms", "root mean square, or layer norm", ("rms", "layer"))
     value_scale: str = choice("1/sqrtd", "standard deviation of the value weights", ("1/sqrtd", "1"))
     precision: str = choice("double", "of the tokens after each layer", ("double", "bf16"))
+    probes: int = integer(16, "weight draws or cotangents over which a gradient norm is averaged in one draw")
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 
 from rmt import figures
 from rmt.statistics.estimate import Estimate
@@ -44,3 +45,4 @@ def by_layer(ax: Any, curves: list[figures.Curve], points: list[figures.Points],
     """Draw them on a linear axis of layers."""
     figures.scaling(ax, curves, points, xlabel="layer", ylabel=ylabel, log=log)
     ax.set_xscale("linear")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -8,42 +8,9 @@ from rmt.attention.network import Network
 from rmt.attention.norms import normed, normed_backward
 from rmt.attention.split import split
 from rmt.streams import stream
+from tests.attention.dense_network import dense_layer, weights_of
 
 EXACT = {"dtype": "float64", "beta": 0.8}
-
-
-def dense_layer(network, layer, X):
-    """The same layer on dense arrays, written out (oracle)."""
-    rules, weights = layer.rules, layer.weights
-
-    def norm(Y):
-        if rules.norm_kind == "layer":
-            Y = Y - Y.mean(axis=1, keepdims=True)
-        return Y / np.sqrt(np.mean(Y**2, axis=1, keepdims=True))
-
-    Z = norm(X) if rules.norm == "pre" else X
-    heads = []
-    for head in range(rules.heads):
-        group = head * rules.kv_heads // rules.heads
-        values = np.split(Z @ weights.value, rules.kv_heads, axis=1)[group]
-        if layer.fixed is None:
-            q = np.split(Z @ weights.query, rules.heads, axis=1)[head]
-            k = np.split(Z @ weights.key, rules.kv_heads, axis=1)[group]
-            logits = rules.logit_scale * q @ k.T
-            if rules.mask == "causal":
-                logits = np.where(np.tri(len(X), dtype=bool), logits, -np.inf)
-            A = np.exp(logits - logits.max(axis=1, keepdims=True))
-            A /= A.sum(axis=1, keepdims=True)
-        else:
-            A = layer.fixed[head].first.dense()
-        if network.variant == "outlier_removed":
-            A = A - 1 / len(X)
-        heads.append(A @ values)
-    branch = np.concatenate(heads, axis=1)
-    branch = branch if weights.output is None else branch @ weights.output
-    branch = norm(branch) if rules.norm == "branch" else branch
-    out = branch if rules.skip is None else X + rules.skip * branch
-    return norm(out) if rules.norm == "post" else out
 
 
 @pytest.mark.parametrize("model", ["iid", "keyquery", "own"])
@@ -64,7 +31,7 @@ def test_split_tokens_follow_the_dense_layer(model, variant, wiring):
     for number in (1, 2, 3):
         layer = network.layer(stream(1), 0, number)
         before = X.dense()  # A V - mean(V) of nearly equal tokens loses digits against V in either way
-        expected = dense_layer(network, layer, before)
+        expected = dense_layer(network, layer, before, weights_of(layer))
         X = layer_forward(layer, X)
         tolerance = 1e-11 * np.abs(expected).max() + 1e-14 * np.abs(before).max()
         np.testing.assert_allclose(X.dense(), expected, atol=tolerance)

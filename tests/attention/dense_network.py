@@ -1,0 +1,63 @@
+"""The oracle of the network tests: the same layer on dense arrays, written out. Complex arrays pass through, so that a
+complex step differentiates it to full precision: f(x + i h v) = f(x) + i h <grad, v> + O(h^2), h = 1e-40."""
+
+import numpy as np
+
+STEP = 1e-40
+
+
+def dense_layer(network, layer, X, weights):
+    """Tokens after the layer; `weights` maps the names of `Weights` to arrays."""
+    rules, n = layer.rules, X.shape[0]
+
+    def norm(Y):
+        if rules.norm_kind == "layer":
+            Y = Y - Y.mean(axis=1, keepdims=True)
+        return Y / np.sqrt(np.mean(Y**2, axis=1, keepdims=True) + 1e-12)
+
+    def softmax(query, key, head, group):
+        q = np.split(Z @ weights[query], rules.heads, axis=1)[head]
+        k = np.split(Z @ weights[key], rules.kv_heads, axis=1)[group]
+        logits = rules.logit_scale * q @ k.T
+        weight = np.exp(logits - logits.real.max(axis=1, keepdims=True))
+        if rules.mask == "causal":
+            weight = np.tril(weight)
+        return weight / weight.sum(axis=1, keepdims=True)
+
+    Z = norm(X) if rules.norm == "pre" else X
+    J, C = np.full((n, n), 1 / n), np.tri(n) / np.arange(1, n + 1)[:, None]
+    mix, heads = rules.mixture, []
+    for head in range(rules.heads):
+        group = head * rules.kv_heads // rules.heads
+        values = np.split(Z @ weights["value"], rules.kv_heads, axis=1)[group]
+        M = mix.identity * np.eye(n) - mix.uniform * J - mix.running * C
+        if mix.attention:
+            own = layer.fixed is None
+            M = M + mix.attention * (softmax("query", "key", head, group) if own else layer.fixed[head].first.dense())
+        if mix.second:
+            own = layer.fixed is None
+            other = softmax("second_query", "second_key", head, group) if own else layer.fixed[head].other.dense()
+            M = M - mix.second * other
+        position = np.arange(1.0, n + 1)
+        gains = {"none": np.ones(n), "root": np.sqrt(position), "late": 1.0 * (position > 32)}
+        gains["root_over_sigma"] = np.sqrt(position / np.expm1(rules.beta**2))
+        M = mix.gain * gains[mix.output_gain][:, None] * M * gains[mix.input_gain]
+        heads.append((np.eye(n) - J) @ M @ values if mix.centred else M @ values)
+    branch = np.concatenate(heads, axis=1)
+    branch = branch if weights.get("output") is None else branch @ weights["output"]
+    branch = norm(branch) if rules.norm == "branch" else branch
+    out = branch if rules.skip is None else X + rules.skip * branch
+    return norm(out) if rules.norm == "post" else out
+
+
+def weights_of(layer):
+    """The weights of a layer by name, those that it has."""
+    names = ("value", "output", "query", "key", "second_query", "second_key")
+    return {name: getattr(layer.weights, name) for name in names if getattr(layer.weights, name) is not None}
+
+
+def dense_network(network, layers, X, weights):
+    """Tokens after all layers; `weights` is one mapping a layer."""
+    for layer, held in zip(layers, weights, strict=True):
+        X = dense_layer(network, layer, X, held)
+    return X
