@@ -35,7 +35,7 @@ class Setting:
     contexts: str = choice("one", "one context of n tokens, or n of them", ("one", "n"))
     width: int = integer(4, "token width d")
     value_width: int | None = integer(None, "outputs p (d)")
-    covariance: str = text("geometric", "token spectrum: geometric, power or a .npy file")
+    covariance: str = text("geometric", "token spectrum: geometric, power, or a .npy file of a covariance or of tokens")
     condition: float = real(10.0, "condition number of the covariance", at_least=1)
     target_condition: float = real(3.0, "condition number of the whitened target", at_least=1)
     largest: float = real(0.25, "largest singular value s_1 of the whitened target", above=0)

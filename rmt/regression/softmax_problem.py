@@ -172,7 +172,8 @@ def covariance_matrix(width: int, spectrum: str, condition: float = 1.0) -> np.n
     """Diagonal covariance (d, d) with trace d and condition number `condition`, or one read from a file.
 
     `spectrum` is "geometric" (eigenvalues in geometric progression), "power" (eigenvalue k proportional to
-    k^-a, the exponent set by the condition number) or the path of a .npy file with a (d, d) array.
+    k^-a, the exponent set by the condition number) or the path of a .npy file with a covariance (d, d) or with tokens
+    (m, d), m > d, whose second moment is taken.
     """
     if spectrum.endswith(".npy"):
         return _covariance_file(Path(spectrum), width)
@@ -213,17 +214,24 @@ def regression_problem(covariance: np.ndarray, singular_values: np.ndarray, *, n
 
 def _covariance_file(path: Path, width: int) -> np.ndarray:
     try:
-        covariance = np.load(path, allow_pickle=False)
+        found = np.load(path, allow_pickle=False)
     except (OSError, ValueError) as reason:
         raise ValueError(
             f"{path} cannot be read as a .npy array ({reason}); save a (d, d) array with numpy.save"
         ) from None
+    if not np.issubdtype(found.dtype, np.number) or np.iscomplexobj(found):
+        raise ValueError(f"{path} holds entries of type {found.dtype}; every entry must be a real number")
+    covariance = np.asarray(found, float)
+    if covariance.ndim == 2 and covariance.shape[0] > covariance.shape[1]:
+        if not np.isfinite(covariance).all():
+            raise ValueError(f"{path} holds tokens that are not finite; every entry must be a number: clean the array")
+        covariance = covariance.T @ covariance / len(covariance)
     check_covariance(covariance)
     if len(covariance) != width:
         raise ValueError(
-            f"{path} holds a covariance of width {len(covariance)}, the setting asks for {width}: set --width"
+            f"{path} is of width {len(covariance)}, the setting asks for {width}: set --width {len(covariance)}"
         )
-    return np.asarray(covariance, float)
+    return covariance
 
 
 def _symmetric_power(matrix: np.ndarray, power: float) -> np.ndarray:

@@ -72,11 +72,24 @@ def test_what_has_no_meaning_is_refused_in_one_line(make, words):
     assert "\n" not in str(refusal.value)
 
 
-def test_a_covariance_is_read_from_a_file(tmp_path):
+def test_a_covariance_is_read_from_a_file_of_it_or_of_tokens(tmp_path):
     np.save(tmp_path / "good.npy", np.diag([1.0, 2.0]))
     np.save(tmp_path / "bad.npy", np.diag([1.0, np.nan]))
     (tmp_path / "text.npy").write_text("no array")
+    tokens = np.random.default_rng(0).standard_normal((9, 2))
+    np.save(tmp_path / "tokens.npy", tokens)
+    np.save(tmp_path / "holes.npy", np.where(tokens > 1, np.nan, tokens))
+    np.save(tmp_path / "flat.npy", tokens[:, :1] * [1.0, 2.0])
+    np.save(tmp_path / "words.npy", np.array([["a", "b"], ["c", "d"]]))
     assert np.array_equal(covariance_matrix(2, str(tmp_path / "good.npy")), np.diag([1.0, 2.0]))
-    for name, width, words in [("bad", 2, "not finite"), ("good", 3, "width"), ("text", 2, "cannot be read")]:
+    assert np.allclose(covariance_matrix(2, str(tmp_path / "tokens.npy")), tokens.T @ tokens / 9, rtol=1e-14)
+    for name, width, words in [
+        ("bad", 2, "not finite"),
+        ("good", 3, "width"),
+        ("text", 2, "cannot be read"),
+        ("holes", 2, "not finite"),
+        ("flat", 2, "singular"),
+        ("words", 2, "real number"),
+    ]:
         with pytest.raises(ValueError, match=words):
             covariance_matrix(width, str(tmp_path / f"{name}.npy"))
