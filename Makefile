@@ -4,11 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 STORE := reports/results
 
-.PHONY: run test test-slow test-models test-gpu benchmark lint clean
+.PHONY: run report test test-slow test-models test-gpu benchmark lint clean
 
 # The first run takes five to ten minutes on two cores; later ones read the store.
 run: $(VENV)/installed
 	$(BIN)/python -m simulations.width_collapse --n 256 512 1024 2048 4096 --spectrum full --out $(STORE)
+
+# Runs what is missing of every experiment but the long ones, then writes reports/output/report.html and report.pdf.
+report: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet -e '.[report,data]'
+	$(BIN)/python -m reports --out $(STORE)
 
 test: $(VENV)/installed lint
 	$(BIN)/python -m pytest -q
