@@ -35,6 +35,7 @@ QUANTITIES = (
     "frobenius_norm_squared",
     "attention_stable_rank",
     "attention_entropy",
+    "second_eigenvalue_modulus",
     *OF_TOKENS,
 )
 POSITIONS, NORMS = ("none", "rope", "alibi"), ("none", "qk")

@@ -7,7 +7,8 @@ Theory: s1 -> 1. With iid logits s2 ~ 2 sigma_n/sqrt(n), or more where one large
     logits s2 tends to beta/sqrt(d_k), so the gap never opens fully. Kept, the outlier takes the rank of the tokens to
     one; removed, the rank grows like n.
 Figure: s1 and s2 against n from 64 to 10^6 with theory bands; stable ranks kept against removed; with
-    --spectrum full the histogram of singular values at the largest n with its law.
+    --spectrum full the histogram of singular values at the largest n with its law; with --spectrum eigenvalues the
+    complex plane, one draw before and after removal.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 SQRT_LN2 = math.sqrt(math.log(2.0))  # beta for which the weights have standard deviation equal to their mean
 WINDOW, SLOPE = 256, 0.0625  # defaults of a sliding window and of ALiBi, where they apply
+SPECTRUM_SECONDS = {"none": 0.0, "full": 6e-11, "eigenvalues": 1.2e-9}  # times n^3
 TOKENS = ("independent", "orthonormal", "gaussian", "layernorm")
 
 
@@ -209,7 +211,7 @@ def _one_draw(setting: Setting, draw: int, stream: Any, bench: Bench) -> dict[st
 
     from rmt.arrays import to_host
     from rmt.attention.variants import variant
-    from rmt.observables.one_layer import causal_outliers, matrix_record, token_record
+    from rmt.observables.one_layer import causal_outliers, eigenvalue_record, matrix_record, token_record
 
     ensemble, altered = heads(setting), variant(setting.variant)
     where = {"backend": bench.backend, "dtype": bench.dtype, "workers": bench.workers}
@@ -219,6 +221,8 @@ def _one_draw(setting: Setting, draw: int, stream: Any, bench: Bench) -> dict[st
         if head == 0:
             whole, ladder = bench.spectrum == "full", setting.mask != "none"
             record = matrix_record(matrix, altered, stream, draw, whole=whole, ladder=ladder)
+            if bench.spectrum == "eigenvalues":
+                record |= eigenvalue_record(matrix, altered)
             if setting.mask == "causal" and setting.variant == "plain" and ensemble.score.stochastic:
                 record["outlier_count"] = causal_outliers(matrix, stream, draw)
         values = ensemble.values(stream, draw, head=head, **where)
@@ -269,12 +273,10 @@ def cost(setting: Setting, bench: Bench) -> Cost:
     item = 8 if bench.dtype == "float64" else 4
     held = n * n * item
     flops = 2.0 * n * d * (n + width) + 4.0 * n * d * d + 8.0 * d**3
-    seconds = (
-        1e-3 + setting.heads * 40 * 0.3e-9 * n * n + flops / 60e9 + (n**3 * 6e-11 if bench.spectrum == "full" else 0)
-    )
+    seconds = 1e-3 + setting.heads * 40 * 0.3e-9 * n * n + flops / 60e9 + n**3 * SPECTRUM_SECONDS[bench.spectrum]
     tokens = n * (2 * d + width) * item
     working = n * (64 * item + 1024) + tokens + (0 if setting.plain_scores else 12 * 2**18 * item)
-    dense = 24 * n * n if bench.spectrum == "full" else 0
+    dense = 24 * n * n if bench.spectrum != "none" else 0
     least = working + dense + (held if dense else 0)
     return Cost(seconds=seconds, memory=working + held + dense, least_memory=least)
 
@@ -305,7 +307,7 @@ EXPERIMENT = Experiment(
         "gram_stable_rank",
         "gram_stable_rank_excess",
     ),
-    deterministic=lambda setting: False,
+    spectra=("none", "full", "eigenvalues"),
     cost=cost,
 )
 

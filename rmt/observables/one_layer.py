@@ -14,6 +14,7 @@ from rmt.kernels import kernels_for
 from rmt.linalg.full_spectrum import singular_values
 from rmt.linalg.top_singular import TopSingularValues, top_singular_values
 from rmt.observables import tokens
+from rmt.observables.eigenvalues import eigenvalues, second_eigenvalue_modulus
 from rmt.observables.spectrum import outlier_count
 from rmt.streams import Stream
 
@@ -59,6 +60,18 @@ def matrix_record(
     if plain and math.isfinite(matrix.entropy):
         record["attention_entropy"] = matrix.entropy
     return record
+
+
+def eigenvalue_record(matrix: AttentionMatrix, variant: Variant) -> dict[str, Any]:
+    """The two largest moduli, their distance, and all eigenvalues of the altered matrix."""
+    found = eigenvalues(to_host(variant.alter(matrix.dense())))
+    first, second = float(abs(found[0])), second_eigenvalue_modulus(found)
+    return {
+        "_eigenvalues": found,
+        "top_eigenvalue_modulus": first,
+        "second_eigenvalue_modulus": second,
+        "eigenvalue_gap": first - second,
+    }
 
 
 def leading(

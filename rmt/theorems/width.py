@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from rmt.theorems.eigenvalues import eigenvalue_predictions
 from rmt.theorems.layer import layer
 from rmt.theorems.light_weights import LIGHT, LightWeights
 from rmt.theorems.rank_collapse import token_predictions
@@ -107,7 +108,7 @@ def width_predictions(one: OneLayer) -> Predictions:
     beta = 0.0 if light else float(one.beta or 0.0)
     model = layer(one.n, beta, one.head_dim if one.model == "keyquery" else None, light)
     removed = one.variant == "outlier_removed"
-    found = matrix_predictions(model, removed=removed)
+    found = matrix_predictions(model, removed=removed) | eigenvalue_predictions(model, removed=removed)
     if one.unknown_tokens() is None:
         orthonormal = one.tokens == "orthonormal"
         found |= token_predictions(

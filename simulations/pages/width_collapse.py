@@ -12,6 +12,7 @@ from rmt.laws.hermite import HermiteLaw
 from rmt.laws.keyquery import KeyQueryLaw
 from rmt.theorems.layer import layer
 from simulations.pages.lines import measured, theory
+from simulations.pages.width_collapse_plane import largest_plane, plane
 
 if TYPE_CHECKING:
     from rmt.experiments.results import Results
@@ -26,17 +27,20 @@ REPAIRS = {
 
 
 def page(results: Results) -> Any:
-    """Two panels, and one more per model with whole spectra; of a sweep over other fields the first is drawn."""
+    """Two panels, and one more per model with whole spectra or eigenvalues; of a sweep over other fields the first is drawn."""
     models = list(dict.fromkeys(s.model for s in results.settings))
     whole = [m for m in models if _whole(results, m) is not None]
+    planes = [found for m in models if (found := largest_plane(family(results, m, "plain"), results)) is not None]
     first = results.settings[0]
     with figures.style():
-        figure, axes = figures.page(2 + len(whole), 1, width=8.2, height=2.6)
+        figure, axes = figures.page(2 + len(whole) + len(planes), 1, width=8.2, height=2.6)
         panels = list(axes[:, 0])
         _singular_values(panels[0], results, models)
         _ranks(panels[1], results, models)
-        for ax, model in zip(panels[2:], whole, strict=True):
+        for ax, model in zip(panels[2:], whole, strict=False):
             _spectrum(ax, results, model)
+        for ax, setting in zip(panels[2 + len(whole) :], planes, strict=True):
+            plane(ax, results, setting, NAMES[setting.model])
         figure.suptitle(f"{_what(first)}: theory and measurement", x=0.02, ha="left")
     return figure
 
@@ -117,6 +121,7 @@ def _whole(results: Results, model: str) -> Any:
 
 
 def _theory(results: Results, setting: Any, quantity: str, label: str) -> figures.Curve:
-    """The theory over the whole line of n; the width follows n where it did so in the sweep."""
-    follows = setting.width == min(setting.n, 1024)
-    return theory(results, setting, quantity, label, LINE, derived=("width", "value_width") if follows else ())
+    """The theory over the whole line of n; the widths follow n where they did so in the sweep."""
+    follows = ["width"] if setting.width == min(setting.n, 1024) else []
+    follows += ["value_width"] if setting.value_width == setting.width else []
+    return theory(results, setting, quantity, label, LINE, derived=follows)

@@ -38,7 +38,7 @@ def document(capsys, *arguments, code=0):
         (("--beta", "nan"), "--beta nan: must be a finite number >= 0"),
         (("--mask", "foo"), "--mask foo: must be one of none"),
         (("--head-dim", "0"), "--head-dim 0: must be an integer >= 1"),
-        (("--spectrum", "density"), "--spectrum density: width_collapse knows none, full"),
+        (("--spectrum", "density"), "--spectrum density: width_collapse knows none, full, eigenvalues"),
         (("--draws", "0"), "--draws 0: must be an integer >= 1"),
         (("--memory-budget", "1KB"), "needs at least"),
         (("--variant", "running_mean_removed"), "running_mean_removed without a causal mask"),
@@ -320,3 +320,21 @@ def test_every_option_runs_and_prints_no_nan(capsys, tmp_path):
         found = document(capsys, *common, *flags)
         jsonschema.validate(found, SCHEMA)
         assert not found["provenance"]["failures"]
+
+
+def test_eigenvalues_fill_a_disc_and_removal_takes_the_outlier(tmp_path):
+    """Modulus of the second eigenvalue within 5 % of sigma_n/sqrt(n) (light tails), n = 400, 8 draws (sd .01 of one)."""
+    results = run(
+        EXPERIMENT, model="iid", weights="exponential", n=400, draws=8, width=32, spectrum="eigenvalues", quiet=True,
+        out=str(tmp_path),
+    )  # fmt: skip
+    kept, removed = ({"variant": name} for name in ("plain", "outlier_removed"))
+    np.testing.assert_allclose(results.draws("top_eigenvalue_modulus", **kept), 1, atol=1e-6)
+    second = results.draws("second_eigenvalue_modulus", **kept)
+    np.testing.assert_allclose(results.draws("top_eigenvalue_modulus", **removed), second, rtol=1e-6)
+    radius = np.sqrt(results.draws("frobenius_norm_squared", **removed).mean() / 400)
+    assert np.median(second) == pytest.approx(radius, rel=0.05)
+    rows = {(r["setting"]["variant"], r["quantity"]): r["verdict"] for r in results.rows}
+    assert rows["plain", "second_eigenvalue_modulus"] == rows["plain", "top_eigenvalue_modulus"] == "supported"
+    assert rows["outlier_removed", "top_eigenvalue_modulus"] == "supported"
+    EXPERIMENT.figure(results)
