@@ -1,5 +1,7 @@
 """The edge of real Ginibre matrices against sampling, and what is said of attention."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -19,7 +21,7 @@ def test_it_falls_to_the_radius():
     """Rider and Sinclair: 1 + sqrt(gamma/(4 n)), gamma = ln n - 2 ln ln n - ln 2 pi, to leading order."""
     sizes = [10**k for k in (2, 3, 4, 5, 6)]
     values = [largest_modulus(n) for n in sizes]
-    assert all(a > b > 1 for a, b in zip(values, values[1:], strict=False))
+    assert all(a > b > 1 for a, b in itertools.pairwise(values))
     n = 10**6
     gamma = np.log(n) - 2 * np.log(np.log(n)) - np.log(2 * np.pi)
     assert values[-1] - 1 == pytest.approx(np.sqrt(gamma / (4 * n)), rel=0.2)
