@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 def predict(setting: NetworkSetting) -> dict[str, Any]:
     """What theory says of each layer."""
+    if setting.weight_init != "gaussian" or setting.position != "none":
+        return {}
     from rmt.theorems.depth import depth_predictions
 
     return dict(

@@ -54,6 +54,8 @@ def factors(setting: NetworkSetting) -> bool:
 
 def predict(setting: NetworkSetting) -> dict[str, Any]:
     """What theory says, the same for every layer."""
+    if setting.position != "none":
+        return {}
     from rmt.theorems.gradient_norms import gradient_predictions
 
     return dict(

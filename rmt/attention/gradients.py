@@ -17,6 +17,7 @@ from rmt.attention.layer import Layer, concatenated, group_columns, heads_of, jo
 from rmt.attention.mixture import Mixed
 from rmt.attention.network import Network
 from rmt.attention.norms import normed, normed_backward
+from rmt.attention.positions import rotated
 from rmt.attention.softmax_backward import attention_backward
 from rmt.attention.split import SplitTokens
 from rmt.streams import Stream
@@ -106,8 +107,11 @@ def _look_backward(
             continue
         found = attention_backward(attention, entered, coefficient * inner)
         keys = group_columns(rules, cotangents[second].shape[1], head)
-        cotangents[first][:, queries] += rules.logit_scale * found.queries
-        cotangents[second][:, keys] += found.keys
+        dQ, dK = found.queries, found.keys
+        if rules.rope:
+            dQ, dK = rotated(dQ, back=True), rotated(dK, back=True)
+        cotangents[first][:, queries] += rules.logit_scale * dQ
+        cotangents[second][:, keys] += dK
         dV = dV + found.values
     return operator.incoming(dV)
 

@@ -7,7 +7,7 @@ a head, heads sharing the values (and keys) of their group g(h), Z = X or its no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from rmt.arrays import CPU
 from rmt.attention.mixing import Mixing
 from rmt.attention.mixture import Mixed, Mixture
 from rmt.attention.norms import normed
+from rmt.attention.positions import rotated
+from rmt.attention.scores import ProductLogits, Score, ScoredRows
 from rmt.attention.split import SplitTokens
 from rmt.ensembles.attention import key_query_rows
 
@@ -27,6 +29,7 @@ __all__ = [
     "heads_of",
     "joined",
     "layer_forward",
+    "looking",
     "projected",
 ]
 
@@ -42,7 +45,8 @@ class Rules:
     mixture: Mixture
     heads: int = 1
     kv_heads: int = 1
-    mask: str = "none"
+    score: Score = field(default_factory=Score)
+    rope: bool = False
     beta: float = 1.0
     head_dim: int = 64
     skip: float | None = None
@@ -126,7 +130,8 @@ def heads_of(layer: Layer, Z: SplitTokens) -> tuple[Mixed, ...]:
 def _looking(layer: Layer, Z: SplitTokens, head: int) -> Mixed:
     """Softmax attention of one head on its own tokens.
 
-    Keys are made from the rest alone: the mean key shifts every logit of a row alike, and softmax does not see it.
+    Keys are made from the rest alone: the mean key shifts every logit of a row alike, and softmax does not see it (it
+    does where positions turn the keys).
     """
     rules, weights, n = layer.rules, layer.weights, Z.shape[0]
     mixture = rules.mixture
@@ -138,9 +143,23 @@ def _looking(layer: Layer, Z: SplitTokens, head: int) -> Mixed:
         k = key[:, group_columns(rules, key.shape[1], head)]
         size = np.exp(Z.log_scale)
         queries, keys = size * (Z.mean @ q + Z.rest @ q), size * (Z.rest @ k)
-        rows = key_query_rows(queries, keys, rules.logit_scale, rules.mask, np.dtype(rules.dtype), CPU)
-        return Mixing(rows, rules.workers)
+        if rules.rope:
+            keys = keys + size * (Z.mean @ k)
+        return looking(rules, queries, keys, rules.logit_scale)
 
     first = mixing(weights.query, weights.key) if mixture.attention else None
     other = mixing(weights.second_query, weights.second_key) if mixture.second else None
     return Mixed(mixture, n, rules.beta, first, other)
+
+
+def looking(rules: Rules, queries: np.ndarray, keys: np.ndarray, scale: float) -> Mixing:
+    """Attention with logits scale Q K^T, turned, biased and masked by the rules."""
+    dtype = np.dtype(rules.dtype)
+    if rules.rope:
+        queries, keys = rotated(queries), rotated(keys)
+    if rules.score.plain:
+        return Mixing(key_query_rows(queries, keys, scale, rules.score.mask.name, dtype, CPU), rules.workers)
+    scaled = np.ascontiguousarray(queries, dtype=dtype) * dtype.type(scale)
+    return Mixing(
+        ScoredRows(ProductLogits(scaled, np.ascontiguousarray(keys, dtype=dtype), CPU), rules.score), rules.workers
+    )

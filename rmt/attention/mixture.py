@@ -5,18 +5,23 @@ D (a A - b A_2 + i I - u J - r C) E,   J = 11^T/n,   C_ij = 1/i for j <= i (runn
 with A_2 a second, independent attention matrix, D and E diagonal gains, and (I - J) from the left where asked. Every
 matrix inside the bracket is row-stochastic, so constants are multiplied by a - b + i - u - r: exactly zero in a repair
 that removes the mean. Products with the mixture and with its transpose follow from products with A.
+A mixture may also project: (I - U U^T) from the left, U orthonormal columns that are fixed (ladder modes of C) or found
+in the matrix itself (its leading left singular vectors).
 """
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
 
+from rmt.attention.directions import ladder_directions, leading_directions
 from rmt.attention.mixing import Mixing
+from rmt.attention.running_mean import running_mean, running_mean_transposed
 from rmt.attention.split import SplitTokens, moved
 
-__all__ = ["Mixed", "Mixture", "running_mean", "running_mean_transposed"]
+__all__ = ["Mixed", "Mixture"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +29,8 @@ class Mixture:
     """The coefficients. `beta` replaces the deviation of the logits where it is given.
 
     output_gain, input_gain: "none", "root" (sqrt of the position), "root_over_sigma" (sqrt(i)/sigma, sigma^2 =
-    e^(beta^2) - 1), or "late" (zero for the first 32 positions). calibrated: divide by ||. ||_F/sqrt(n), measured.
+    e^(beta^2) - 1), or "late" (zero for the first 32 positions). gain multiplies everything.
+    projected: "none", "ladder" (the four leading left singular vectors of C) or "outliers" (see `leading_directions`).
     """
 
     attention: float = 1.0
@@ -36,6 +42,7 @@ class Mixture:
     output_gain: str = "none"
     input_gain: str = "none"
     gain: float = 1.0
+    projected: str = "none"
     beta: float | None = None
 
     @property
@@ -70,6 +77,9 @@ class Mixed:
             out = moved(average * out.mean, np.outer(gains - average, out.mean) + gains[:, None] * out.rest)
         if mix.centred:
             out = SplitTokens(np.zeros_like(out.mean), out.rest)
+        if mix.projected != "none":
+            U = self.basis
+            out = moved(out.mean, out.rest - U @ (np.outer(U.sum(axis=0), out.mean) + U.T @ out.rest))
         return SplitTokens(mix.gain * out.mean, mix.gain * out.rest, X.log_scale)
 
     def apply(self, V: np.ndarray) -> np.ndarray:
@@ -105,10 +115,14 @@ class Mixed:
         """What follows the bracket, without the overall gain."""
         if self.mixture.output_gain != "none":
             Y = self._gains(self.mixture.output_gain)[:, None] * Y
-        return Y - Y.mean(axis=0) if self.mixture.centred else Y
+        if self.mixture.centred:
+            Y = Y - Y.mean(axis=0)
+        return Y - self.basis @ (self.basis.T @ Y) if self.mixture.projected != "none" else Y
 
     def outgoing_transposed(self, U: np.ndarray) -> np.ndarray:
         """The transpose of `outgoing`."""
+        if self.mixture.projected != "none":
+            U = U - self.basis @ (self.basis.T @ U)
         if self.mixture.centred:
             U = U - U.mean(axis=0)
         return U if self.mixture.output_gain == "none" else self._gains(self.mixture.output_gain)[:, None] * U
@@ -126,6 +140,13 @@ class Mixed:
         if mix.running:
             out = out - mix.running * running_mean(V)
         return out
+
+    @functools.cached_property
+    def basis(self) -> np.ndarray:
+        """The directions (n, k) that are projected out."""
+        if self.mixture.projected == "ladder":
+            return ladder_directions(self.n)
+        return leading_directions(self._first)
 
     def _gains(self, name: str) -> np.ndarray:
         position = np.arange(1.0, self.n + 1)
@@ -149,14 +170,3 @@ class Mixed:
 
 
 WARM_UP = 32
-
-
-def running_mean(V: np.ndarray) -> np.ndarray:
-    """C V: row i is the mean of rows 1 ... i. O(n) numbers per column."""
-    return np.cumsum(V, axis=0) / np.arange(1.0, V.shape[0] + 1)[:, None]
-
-
-def running_mean_transposed(U: np.ndarray) -> np.ndarray:
-    """C^T U."""
-    weighted = U / np.arange(1.0, U.shape[0] + 1)[:, None]
-    return np.cumsum(weighted[::-1], axis=0)[::-1]

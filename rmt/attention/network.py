@@ -14,14 +14,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from rmt.arrays import CPU
-from rmt.attention.layer import Layer, Rules, Weights, layer_forward
+from rmt.attention.layer import Layer, Rules, Weights, layer_forward, looking
+from rmt.attention.masks import MASKS, Mask
 from rmt.attention.mixing import Mixing
 from rmt.attention.mixture import Mixed
+from rmt.attention.positions import POSITIONS
 from rmt.attention.repairs import Circumstances, mixture_of
+from rmt.attention.scores import NormalLogits, Score, ScoredRows
 from rmt.attention.split import SplitTokens, split
-from rmt.ensembles.attention import KeyQueryAttention, key_query_rows
+from rmt.ensembles.attention import KeyQueryAttention
 from rmt.ensembles.markov import MarkovAttention, MarkovRows
 from rmt.ensembles.parameters import check_beta, check_choice, check_count, check_dtype
+from rmt.ensembles.weights import WEIGHT_INITS, initial_weights
 from rmt.kernels import kernels_for
 from rmt.streams import Stream, Words
 
@@ -43,6 +47,8 @@ class Network:
     value_width: columns of all heads together; value weights have iid N(0, s^2) entries, s^2 = 1/width, or 1 with
         unit_weights. output_weights: whether W_O (variance 1/value_width) follows; needed where value_width != width.
     beta: nominal deviation of the logits; for "own" tokens, at the norm that X_0 (or a norm layer) gives the tokens.
+    mask: "none", "causal", or "window" (the last `window` keys). position: "none", "rope", which turns queries and keys, or
+        "alibi", which takes slope |i - j| from the logits. weight_init: law of all weight matrices.
     skip: s in X' = X + s branch(X), None for X' = branch(X).
     """
 
@@ -55,12 +61,16 @@ class Network:
     heads: int = 1
     kv_heads: int | None = None
     mask: str = "none"
+    window: int | None = None
+    position: str = "none"
+    slope: float = 0.02
     variant: str = "plain"
     tokens: str = "orthonormal"
     tokens_given: np.ndarray | None = dataclasses.field(default=None, compare=False, repr=False)
     token_norm: str = "width"
     value_width: int | None = None
     unit_weights: bool = False
+    weight_init: str = "gaussian"
     output_weights: bool | None = None
     skip: float | None = None
     norm: str = "none"
@@ -77,8 +87,12 @@ class Network:
         for name in ("n", "width", "head_dim", "heads"):
             check_count(name, getattr(self, name))
         check_beta(self.beta)
-        for name, known in (("model", MODELS), ("norm", NORMS), ("token_norm", ("one", "width"))):
+        choices = {"model": MODELS, "norm": NORMS, "token_norm": ("one", "width"), "weight_init": WEIGHT_INITS}
+        for name, known in {**choices, "position": POSITIONS, "mask": MASKS}.items():
             check_choice(name, getattr(self, name), known)
+        Mask(self.mask, self.window)
+        if self.position == "rope" and (self.model == "iid" or self.head_dim % 2):
+            raise ValueError(f"position rope with model {self.model}, head_dim {self.head_dim}: turns pairs of queries")
         check_dtype(self.dtype)
         if self.heads % self.groups:
             raise ValueError(f"kv_heads {self.groups} does not divide heads {self.heads}; choose a divisor")
@@ -116,6 +130,11 @@ class Network:
         return 1.0 if self.token_norm == "width" or self.norm in ("pre", "post") else 1 / self.width
 
     @property
+    def score(self) -> Score:
+        """How logits become weights."""
+        return Score(Mask(self.mask, self.window), slope=self.slope if self.position == "alibi" else None)
+
+    @property
     def rules(self) -> Rules:
         """The wiring of every layer."""
         mixture = mixture_of(
@@ -138,7 +157,8 @@ class Network:
             mixture=mixture,
             heads=self.heads,
             kv_heads=self.groups,
-            mask=self.mask,
+            score=self.score,
+            rope=self.position == "rope",
             beta=beta,
             head_dim=self.head_dim,
             skip=self.skip,
@@ -165,7 +185,7 @@ class Network:
         here = self._stream(stream).within(f"layer={number}")
         columns = self.groups * (self.values // self.heads)
         name = f"value again {again}" if again else "value"
-        return _weights(here.words(name, draw), self.width, columns, 1.0 if self.unit_weights else 1 / self.width)
+        return self._weights(here.words(name, draw), self.width, columns, 1.0 if self.unit_weights else 1 / self.width)
 
     def layer(self, stream: Stream, draw: int, number: int) -> Layer:
         """Layer number 1, 2, ...: the same at every call."""
@@ -173,7 +193,7 @@ class Network:
         rules = self.rules
 
         def weights(name: str, rows: int, columns: int, variance: float) -> np.ndarray:
-            return _weights(here.words(name, draw), rows, columns, variance)
+            return self._weights(here.words(name, draw), rows, columns, variance)
 
         d, own = self.width, self.model == "own"
         keys = self.groups * self.head_dim
@@ -208,20 +228,20 @@ class Network:
         return Mixed(mixture, self.n, rules.beta, first, other)
 
     def _drawn(self, here: Stream, draw: int, rules: Rules, name: str) -> Mixing:
-        dtype = np.dtype(self.dtype)
+        dtype, causal = np.dtype(self.dtype), "causal" if self.mask == "causal" else "none"
         if self.model == "iid":
-            ensemble = MarkovAttention(n=self.n, beta=rules.beta, weights=self.weights, mask=self.mask)
+            ensemble = MarkovAttention(n=self.n, beta=rules.beta, weights=self.weights, mask=causal)
             words = here.within(name).within(ensemble.stream_key).words("logits", draw)
-            return Mixing(MarkovRows(words, ensemble, dtype, CPU), self.workers)
-        pairs = KeyQueryAttention(n=self.n, head_dim=self.head_dim, beta=rules.beta, mask=self.mask)
+            if rules.score.plain:
+                return Mixing(MarkovRows(words, ensemble, dtype, CPU), self.workers)
+            return Mixing(ScoredRows(NormalLogits(self.n, words, rules.beta, dtype, CPU), rules.score), self.workers)
+        pairs = KeyQueryAttention(n=self.n, head_dim=self.head_dim, beta=rules.beta, mask=causal)
         queries, keys = pairs.queries_and_keys(here.within(name), draw)
-        scale = rules.beta / math.sqrt(self.head_dim)
-        return Mixing(key_query_rows(queries, keys, scale, self.mask, dtype, CPU), self.workers)
+        return looking(rules, queries, keys, rules.beta / math.sqrt(self.head_dim))
+
+    def _weights(self, words: Words, rows: int, columns: int, variance: float) -> np.ndarray:
+        """Initial weights in float64."""
+        return math.sqrt(variance) * initial_weights(words, rows, columns, init=self.weight_init).astype(np.float64)
 
     def _stream(self, stream: Stream) -> Stream:
         return stream.within(f"network/width={self.width}")
-
-
-def _weights(words: Words, rows: int, columns: int, variance: float) -> np.ndarray:
-    """Gaussian weights in float64."""
-    return math.sqrt(variance) * kernels_for(CPU).variates(words, 0, rows, columns).astype(np.float64)

@@ -12,8 +12,8 @@ POSITIONS = ("none", "rope", "alibi")
 ROPE_BASE = 10000.0
 
 
-def rotated(X: Array, *, base: float = ROPE_BASE) -> Array:
-    """RoPE: row i of X (n, d), d even, with its pairs (k, k + d/2) turned by the angles i base^(-2k/d).
+def rotated(X: Array, *, base: float = ROPE_BASE, back: bool = False) -> Array:
+    """RoPE: row i of X (n, d), d even, with its pairs (k, k + d/2) turned by the angles i base^(-2k/d), or `back`.
 
     Queries and keys turned alike give q_i^T R_(i-j) k_j: the logit depends on the distance of the two tokens only.
     """
@@ -21,7 +21,7 @@ def rotated(X: Array, *, base: float = ROPE_BASE) -> Array:
     if d % 2:
         raise ValueError(f"head_dim {d}: RoPE turns pairs of coordinates; choose an even head_dim")
     host = np.asarray(X, dtype=np.float64)
-    angle = np.arange(n)[:, None] * base ** (-2 * np.arange(d // 2) / d)
+    angle = (-1 if back else 1) * np.arange(n)[:, None] * base ** (-2 * np.arange(d // 2) / d)
     first, second = host[:, : d // 2], host[:, d // 2 :]
     turned = [first * np.cos(angle) - second * np.sin(angle), first * np.sin(angle) + second * np.cos(angle)]
     return np.concatenate(turned, axis=1).astype(X.dtype)

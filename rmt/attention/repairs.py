@@ -70,6 +70,7 @@ REPAIRS: dict[str, Callable[[Circumstances], Mixture]] = {
     "centred": lambda given: Mixture(centred=True),
     "centered_self_attention": lambda given: Mixture(uniform=1.0),  # Ali et al. 2023: every row sums to zero
     "rescaled": _rescaled,
+    "outliers_removed": lambda given: Mixture(projected="outliers"),
     # Other architectures that weaken it.
     "differential": lambda given: Mixture(second=given.differential_lambda),
     "shaped": lambda given: _mean_removed(given, identity=1.0, beta=given.beta / given.temperature),
@@ -80,6 +81,7 @@ REPAIRS: dict[str, Callable[[Circumstances], Mixture]] = {
     "running_mean_removed": lambda given: Mixture(running=1.0),
     "identity_plus_centred": lambda given: _mean_removed(given, identity=1.0),
     "late_removed": lambda given: Mixture(running=1.0, output_gain="late"),
+    "ladder_removed": lambda given: Mixture(projected="ladder"),
     "row_gain": _rescaled,
     "differential_gain": lambda given: Mixture(second=1.0, output_gain="root_over_sigma", gain=math.sqrt(0.5)),
     "two_sided_gain": lambda given: Mixture(
@@ -87,7 +89,16 @@ REPAIRS: dict[str, Callable[[Circumstances], Mixture]] = {
     ),
 }
 
-CAUSAL_ONLY = frozenset({"running_mean_removed", "late_removed", "row_gain", "differential_gain", "two_sided_gain"})
+CAUSAL_ONLY = frozenset(
+    {
+        "running_mean_removed",
+        "late_removed",
+        "ladder_removed",
+        "row_gain",
+        "differential_gain",
+        "two_sided_gain",
+    }
+)
 
 
 def mixture_of(name: str, given: Circumstances) -> Mixture:

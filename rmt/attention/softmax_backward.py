@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rmt.attention.mixing import Mixing
+from rmt.attention.scores import ProductLogits, ScoredRows
 from rmt.ensembles.attention import KeyQueryRows
 from rmt.ensembles.walk import STRIP, in_order, one_blas_thread, strips, tiles
 
@@ -34,17 +35,14 @@ def attention_backward(attention: Mixing, V: np.ndarray, U: np.ndarray) -> Atten
 
     Sums over rows are closed strip by strip and added in order: the number of workers changes no bit.
     """
-    rows = attention.source
-    if not isinstance(rows, KeyQueryRows):
-        raise TypeError("attention that does not come from queries and keys has no cotangents for them")
-    Q, K = rows.queries.astype(np.float64), rows.keys.astype(np.float64)
+    Q, K, causal = _parts(attention)
     n = attention.n
     dQ, dK, dV = np.empty(Q.shape), np.zeros(K.shape), np.zeros(V.shape)
 
     def strip(at: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
         keys, values = np.zeros(K.shape), np.zeros(V.shape)
         for start, stop in tiles(*at, min(TILE, STRIP)):
-            seen = stop if rows.mask == "causal" else n
+            seen = stop if causal else n
             P = attention.rows(start, stop)[:, :seen]
             S = U[start:stop] @ V[:seen].T
             S -= np.sum(P * S, axis=1, keepdims=True)
@@ -59,3 +57,13 @@ def attention_backward(attention: Mixing, V: np.ndarray, U: np.ndarray) -> Atten
             dK += keys
             dV += values
     return AttentionCotangents(dQ, dK, dV)
+
+
+def _parts(attention: Mixing) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Scaled queries and keys in float64, and whether later keys can be left out."""
+    rows = attention.source
+    if isinstance(rows, KeyQueryRows):
+        return rows.queries.astype(np.float64), rows.keys.astype(np.float64), rows.mask == "causal"
+    if isinstance(rows, ScoredRows) and isinstance(rows.logits, ProductLogits) and rows.score.cap is None:
+        return rows.logits.queries.astype(np.float64), rows.logits.keys.astype(np.float64), False
+    raise TypeError("attention that does not come from queries and keys has no cotangents for them")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import math
-from pathlib import Path
 from typing import Any
 
 from rmt.experiments.experiment import Bench
@@ -28,7 +26,9 @@ class NetworkSetting:
     head_dim: int | None = integer(64, "width d_k of queries and keys")
     heads: int = integer(1, "attention heads")
     kv_heads: int | None = integer(None, "heads of keys and values (heads)")
-    mask: str = choice("none", "which keys a query sees", ("none", "causal"))
+    mask: str = choice("none", "which keys a query sees", ("none", "causal", "window"))
+    window: int | None = integer(None, "keys that a query sees under mask window (64)")
+    position: str = choice("none", "how the place of a token enters", ("none", "rope", "alibi"))
     tokens: str | None = text(None, "orthonormal, gaussian, or FILE.npy (n, width) (orthonormal where n <= width)")
     width: int | None = integer(None, "token width d (the smaller of n and 1024)")
     value_width: int | None = integer(None, "value columns of all heads together (the token width)")
@@ -38,6 +38,9 @@ class NetworkSetting:
     skip_scale: str = text("0", "s in X + s branch(X); 0 is no skip; a number, 1/sqrtL or 1/sqrtd")
     norm: str = choice("none", "where the norm sits", ("none", "pre", "post", "branch"))
     norm_kind: str = choice("rms", "root mean square, or layer norm", ("rms", "layer"))
+    weight_init: str = choice(
+        "gaussian", "law of all weights", ("gaussian", "uniform", "truncated", "orthogonal", "rademacher")
+    )
     value_scale: str = choice("1/sqrtd", "standard deviation of the value weights", ("1/sqrtd", "1"))
     precision: str = choice("double", "of the tokens after each layer", ("double", "bf16"))
     probes: int = integer(16, "weight draws or cotangents over which a gradient norm is averaged in one draw")
@@ -49,6 +52,7 @@ class NetworkSetting:
             "width": width,
             "value_width": self.value_width or width,
             "head_dim": None if self.model == "iid" else self.head_dim or 64,
+            "window": (self.window or 64) if self.mask == "window" else None,
             "kv_heads": self.kv_heads or self.heads,
             "tokens": _tokens(self.tokens or ("orthonormal" if self.n <= width else "gaussian"), self.n, width),
             "eta": self.eta if self.variant == "outlier_scaled" else 0.0,
@@ -81,10 +85,11 @@ def network_of(setting: NetworkSetting, bench: Bench) -> Any:
     import numpy as np
 
     from rmt.attention.network import Network
+    from rmt.ensembles.token_files import tokens_from
 
     given = None
     if setting.tokens not in ("orthonormal", "gaussian"):
-        given = np.load(str(setting.tokens).rpartition("#")[0], allow_pickle=False).astype(np.float64)
+        given = tokens_from(str(setting.tokens)).astype(np.float64)
     return Network(
         n=setting.n,
         width=setting.width or setting.n,
@@ -94,6 +99,9 @@ def network_of(setting: NetworkSetting, bench: Bench) -> Any:
         heads=setting.heads,
         kv_heads=setting.kv_heads,
         mask=setting.mask,
+        window=setting.window,
+        position=setting.position,
+        weight_init=setting.weight_init,
         variant=setting.variant,
         tokens="gaussian" if given is not None else str(setting.tokens),
         tokens_given=given,
@@ -122,6 +130,10 @@ def _check(setting: NetworkSetting) -> None:
         raise ValueError(f"--heads {heads}: must divide the value width {values}; choose a divisor or --value-width")
     if setting.variant in CAUSAL_ONLY and setting.mask != "causal":
         raise Meaningless(f"variant {setting.variant} with mask {setting.mask}: it needs --mask causal")
+    if setting.position == "rope" and (setting.model == "iid" or (setting.head_dim or 0) % 2):
+        raise Meaningless(
+            f"position rope with model {setting.model}, head_dim {setting.head_dim}: it turns pairs of queries"
+        )
     if setting.tokens == "orthonormal" and setting.n > (setting.width or 0):
         raise Meaningless(
             f"n = {setting.n} orthonormal tokens of width {setting.width}: needs n <= width; raise --width"
@@ -132,21 +144,11 @@ def _tokens(name: str, n: int, width: int) -> str:
     """The word, or FILE.npy#digest for a file that holds finite tokens of the right shape."""
     if name in ("orthonormal", "gaussian"):
         return name
-    path, _, digest = name.rpartition("#") if "#" in name else (name, "", "")
-    if not path.endswith(".npy"):
-        raise ValueError(f"--tokens {name}: must be orthonormal, gaussian or the path of a .npy file")
-    import numpy as np
+    from rmt.ensembles.token_files import is_file, named, tokens_from
 
-    try:
-        raw = Path(path).read_bytes()
-        array = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as reason:
-        raise ValueError(f"--tokens {path}: cannot be read as a .npy array ({reason})") from None
-    if array.shape != (n, width) or array.dtype.kind not in "fiu":
-        raise ValueError(f"--tokens {path}: holds {array.dtype} {array.shape}; must be real numbers ({n}, {width})")
-    if not np.isfinite(array).all():
-        raise ValueError(f"--tokens {path}: holds NaN or infinity; give finite numbers")
-    found = hashlib.sha256(raw).hexdigest()[:12]
-    if digest and digest != found:
-        raise ValueError(f"--tokens {path}: has changed since it was named (#{digest}, now #{found})")
-    return f"{path}#{found}"
+    if not is_file(name):
+        raise ValueError(f"--tokens {name}: must be orthonormal, gaussian or the path of a .npy file")
+    found = named(name)
+    if tokens_from(found).shape != (n, width):
+        raise ValueError(f"--tokens {name}: holds {tokens_from(found).shape} numbers; must be ({n}, {width})")
+    return found

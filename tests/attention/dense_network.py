@@ -18,10 +18,14 @@ def dense_layer(network, layer, X, weights):
     def softmax(query, key, head, group):
         q = np.split(Z @ weights[query], rules.heads, axis=1)[head]
         k = np.split(Z @ weights[key], rules.kv_heads, axis=1)[group]
+        if rules.rope:
+            q, k = turned(q), turned(k)
         logits = rules.logit_scale * q @ k.T
+        distance = np.arange(n)[:, None] - np.arange(n)[None, :]
+        logits = logits - (rules.score.slope or 0) * np.abs(distance)
         weight = np.exp(logits - logits.real.max(axis=1, keepdims=True))
-        if rules.mask == "causal":
-            weight = np.tril(weight)
+        if rules.score.mask.name != "none":
+            weight = np.where((distance >= 0) & (distance < (rules.score.mask.window or n)), weight, 0)
         return weight / weight.sum(axis=1, keepdims=True)
 
     Z = norm(X) if rules.norm == "pre" else X
@@ -48,6 +52,14 @@ def dense_layer(network, layer, X, weights):
     branch = norm(branch) if rules.norm == "branch" else branch
     out = branch if rules.skip is None else X + rules.skip * branch
     return norm(out) if rules.norm == "post" else out
+
+
+def turned(X):
+    """RoPE by complex numbers: coordinate pairs (k, k + d/2) as real and imaginary part, written out."""
+    n, d = X.shape
+    angle = np.arange(n)[:, None] * 10000.0 ** (-2 * np.arange(d // 2) / d)
+    a, b = X[:, : d // 2], X[:, d // 2 :]
+    return np.concatenate([a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)], axis=1)
 
 
 def weights_of(layer):

@@ -20,7 +20,9 @@ WIRINGS = [
     {"norm": "post", "norm_kind": "layer", "heads": 2, "value_width": 6},
     {"norm": "pre", "output_weights": True, "heads": 4, "kv_heads": 4},
     {"skip": 1.0, "norm": "branch", "output_weights": True},
+    {"skip": 1.0, "mask": "window", "window": 5, "position": "alibi", "slope": 0.1},
 ]
+TURNED = {"position": "rope", "mask": "causal", "skip": 1.0, "heads": 2}
 CAUSAL = {"mask": "causal", "skip": 1.0}
 REPAIRED = [
     {"variant": "outlier_removed"},
@@ -69,6 +71,11 @@ def test_gradients_are_exact(model, wiring):
         held = getattr(gradients[max(number, 1)], name)
         scale = np.linalg.norm(held) * np.linalg.norm(V) / np.sqrt(V.size)
         assert np.sum(held * V) == pytest.approx(exact, abs=1e-8 * scale + 1e-13), (number, name)
+
+
+def test_gradients_are_exact_through_turned_queries():
+    """RoPE, complex steps as above."""
+    test_gradients_are_exact("own", TURNED)
 
 
 def test_a_gradient_is_its_finite_difference():
@@ -169,9 +176,8 @@ def torch_layer(torch, layer, X, weights):
         return torch.nn.functional.rms_norm(Y, (Y.shape[1],), eps=1e-12)
 
     Z = norm(X) if rules.norm == "pre" else X
-    keep = (
-        torch.tril(torch.ones(n, n, dtype=torch.bool)) if rules.mask == "causal" else torch.ones(n, n, dtype=torch.bool)
-    )
+    keep = torch.tensor(rules.score.mask.seen(0, n, n, xp=np))
+    far = (torch.arange(n)[:, None] - torch.arange(n)[None, :]).abs().double()
     position = torch.arange(1, n + 1, dtype=torch.float64)
     C = torch.tril(torch.ones(n, n, dtype=torch.float64)) / position[:, None]
     eye, heads = torch.eye(n, dtype=torch.float64), []
@@ -185,7 +191,9 @@ def torch_layer(torch, layer, X, weights):
                 torch.chunk(Z @ weights[query], rules.heads, 1)[head],
                 torch.chunk(Z @ weights[key], rules.kv_heads, 1)[group],
             )
-            return torch.softmax((rules.logit_scale * q @ k.T).masked_fill(~keep, -torch.inf), 1)
+            return torch.softmax(
+                (rules.logit_scale * q @ k.T - (rules.score.slope or 0) * far).masked_fill(~keep, -torch.inf), 1
+            )
 
         M = mix.identity * eye - mix.uniform / n - mix.running * C
         if mix.attention:

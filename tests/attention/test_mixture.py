@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 
 from rmt.arrays import CPU
+from rmt.attention.directions import leading_directions
 from rmt.attention.mixing import Mixing
-from rmt.attention.mixture import Mixed, running_mean, running_mean_transposed
+from rmt.attention.mixture import Mixed
 from rmt.attention.repairs import CAUSAL_ONLY, REPAIRS, Circumstances, mixture_of
+from rmt.attention.running_mean import running_mean, running_mean_transposed
 from rmt.attention.split import split
+from rmt.attention.variants import VARIANTS, variant
 from rmt.ensembles.markov import MarkovAttention, MarkovRows
 from rmt.streams import stream
 
@@ -27,6 +30,10 @@ def formula(name, A, B, mask):
     mean = C if mask == "causal" else J
     sigma, position = np.sqrt(np.expm1(BETA**2)), np.arange(1.0, n + 1)
     gain = np.diag(np.sqrt(position) / sigma)
+
+    def without(vectors):
+        return A - vectors @ (vectors.T @ A)
+
     return {
         "plain": lambda: A,
         "identity": lambda: eye,
@@ -44,10 +51,18 @@ def formula(name, A, B, mask):
         "running_mean_removed": lambda: A - C,
         "identity_plus_centred": lambda: eye + A - mean,
         "late_removed": lambda: np.diag((position > 32) * 1.0) @ (A - C),
+        "outliers_removed": lambda: without(np.linalg.svd(A)[0][:, : outliers(A)]),
+        "ladder_removed": lambda: without(np.linalg.svd(C)[0][:, :4]),
         "row_gain": lambda: gain @ (A - C),
         "differential_gain": lambda: gain @ (A - B) / np.sqrt(2),
         "two_sided_gain": lambda: np.sqrt(2) / sigma * (A - C) @ np.diag(np.sqrt(position)),
     }[name]()
+
+
+def outliers(A):
+    """How many singular values stand out by a quarter."""
+    values = np.linalg.svd(A, compute_uv=False)[:13]
+    return int(np.flatnonzero(values[:-1] > 1.25 * values[1:])[-1]) + 1
 
 
 @pytest.mark.parametrize("mask", ["none", "causal"])
@@ -61,12 +76,28 @@ def test_every_repair_is_its_formula(name, mask):
         return
     first, other = mixing(mask, "first"), mixing(mask, "other")
     matrix = formula(name, first.dense(), other.dense(), mask)
+    near = 1e-6 if name in ("outliers_removed", "ladder_removed") else 1e-12  # vectors by iteration
     altered = Mixed(mixture_of(name, given), N, BETA, first, other)
     V = np.random.default_rng(0).standard_normal((N, 5)) + 3
     scale = max(np.abs(matrix @ V).max(), np.abs(V).max())
-    np.testing.assert_allclose(altered.apply(V), matrix @ V, atol=1e-12 * scale)
-    np.testing.assert_allclose(altered.transposed(V), matrix.T @ V, atol=1e-12 * max(scale, np.abs(matrix.T @ V).max()))
-    np.testing.assert_allclose(altered.on_split(split(V)).dense(), matrix @ V, atol=1e-12 * scale)
+    np.testing.assert_allclose(altered.apply(V), matrix @ V, atol=near * scale)
+    np.testing.assert_allclose(altered.transposed(V), matrix.T @ V, atol=near * max(scale, np.abs(matrix.T @ V).max()))
+    np.testing.assert_allclose(altered.on_split(split(V)).dense(), matrix @ V, atol=near * scale)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_repairs_and_the_variants_with_closed_spectra_say_the_same(name):
+    """Two definitions, one meaning: `variants` alters matrices, `repairs` acts in networks."""
+    A = mixing("causal", "first")
+    mixed = Mixed(mixture_of(name, Circumstances(n=N, width=32, beta=BETA, mask="causal")), N, BETA, A)
+    np.testing.assert_allclose(mixed.apply(np.eye(N)), variant(name).alter(A.dense()), atol=1e-13)
+
+
+def test_one_outlier_stands_out_of_a_large_matrix():
+    """n = 200, iid logits, no mask: s_2 lies near the edge of the bulk, and one direction is found, near 1/sqrt(n)."""
+    vectors = leading_directions(mixing("none", "first", 200))
+    assert vectors.shape == (200, 1)
+    assert abs(vectors.sum()) / np.sqrt(200) > 0.99
 
 
 def test_an_unknown_repair_is_named_with_the_known_ones():

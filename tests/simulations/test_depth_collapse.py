@@ -28,7 +28,7 @@ def refuse_nan(text):
         (("--skip-scale", "much"), "--skip-scale much: must be a number >= 0 or one of 1/sqrtL"),
         (("--tokens", "orthonormal", "--n", "64", "--width", "32"), "needs n <= width"),
         (("--tokens", "words"), "must be orthonormal, gaussian or the path of a .npy file"),
-        (("--tokens", "missing.npy"), "cannot be read as a .npy array"),
+        (("--tokens", "missing.npy"), "cannot be read"),
     ],
 )
 def test_bad_input_is_one_clear_line_and_exit_2(arguments, fragment, capsys, tmp_path):
@@ -40,9 +40,9 @@ def test_bad_input_is_one_clear_line_and_exit_2(arguments, fragment, capsys, tmp
 @pytest.mark.parametrize(
     "array, fragment",
     [
-        (np.full((8, 16), np.nan), "holds NaN or infinity"),
-        (np.zeros((16, 8)), "must be real numbers (8, 16)"),
-        (np.zeros((8, 16), complex), "must be real numbers"),
+        (np.full((8, 16), np.nan), "needs finite numbers"),
+        (np.zeros((16, 8)), "must be (8, 16)"),
+        (np.zeros((8, 16), complex), "needs finite numbers"),
     ],
 )
 def test_unusable_token_files_are_refused(array, fragment, capsys, tmp_path):
@@ -62,7 +62,7 @@ def test_tokens_of_a_file_are_used_and_a_changed_file_is_noticed(tmp_path):
     (setting,) = first.settings
     assert setting.tokens.startswith(f"{path}#")
     np.save(path, generator.standard_normal((8, 16)))
-    with pytest.raises(ValueError, match="has changed since it was named"):
+    with pytest.raises(ValueError, match="has changed"):
         type(setting)(n=8, width=16, tokens=setting.tokens)
 
 

@@ -17,8 +17,8 @@ def refuse_nan(text):
 
 
 def test_norms_match_theory_in_both_conventions_and_do_not_depend_on_the_layer(tmp_path):
-    """n = d = 50, 100, 150, L = 3, 8 draws of 64 weight draws: nothing contradicted (family-wise rate 1e-3), claims hold."""
-    results = run(EXPERIMENT, n=(50, 100, 150), draws=8, probes=64, out=str(tmp_path), quiet=True)
+    """n = d = 50, 100, 150, L = 3, 8 draws of 32 weight draws: nothing contradicted (family-wise rate 1e-3), claims hold."""
+    results = run(EXPERIMENT, n=(50, 100, 150), draws=8, probes=32, out=str(tmp_path), quiet=True)
     frame = results.frame()
     assert (frame["verdict"] != "contradicted").all()
     assert (frame[frame["variant"] == "plain"]["verdict"] == "supported").mean() > 0.7
