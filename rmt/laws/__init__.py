@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rmt.laws.causal import CausalLaw
     from rmt.laws.circular import CircularLaw
     from rmt.laws.edelman import EdelmanConditionNumber
     from rmt.laws.edge_scaling import EdgeScaling, wigner_edge, wishart_edge
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from rmt.laws.tracy_widom import TracyWidom
 
 __all__ = [
+    "CausalLaw",
     "CircularLaw",
     "EdelmanConditionNumber",
     "EdgeScaling",
@@ -45,6 +47,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "CausalLaw": "causal",
     "CircularLaw": "circular",
     "EdelmanConditionNumber": "edelman",
     "EdgeScaling": "edge_scaling",

@@ -48,20 +48,20 @@ class Noise:
     ranks: tuple[float, ...] = ()
 
 
-def block_ends(n: int, *, largest: int | None = None) -> Array:
-    """0 = e_0 < e_1 < ... = n: block b holds the tokens e_(b-1) + 1 to e_b; `largest` caps the size of a block."""
+def block_ends(n: int, growth: float) -> Array:
+    """0 = e_0 < e_1 < ... = n: block b holds the tokens e_(b-1) + 1 to e_b."""
     ends = list(range(min(ALONE, n) + 1))
     while ends[-1] < n:
-        size = max(1, round(ends[-1] * (GROWTH - 1)))
-        ends.append(min(n, ends[-1] + min(size, largest or n)))
+        size = max(1, round(ends[-1] * (growth - 1)))
+        ends.append(min(n, ends[-1] + size))
     return np.array(ends)
 
 
 class CausalEquations:
     """The equations for n tokens; `mean` False leaves M out and describes A - C."""
 
-    def __init__(self, n: int, noise: Noise, *, mean: bool = True, largest: int | None = None) -> None:
-        ends = block_ends(n, largest=largest)
+    def __init__(self, n: int, noise: Noise, *, mean: bool = True, growth: float = GROWTH) -> None:
+        ends = block_ends(n, growth)
         self.n, self.noise = n, noise
         self.size = np.diff(ends).astype(float)
         count = self.size.size
@@ -145,11 +145,13 @@ class CausalEquations:
         new_u = (inverse[:, diagonal, diagonal] - (size - 1) / (column * s)) / size
         vectors = self.upto * self.root
         rows = np.einsum("qij,ij->qi", vectors @ inverse, vectors)
-        new_shift = 1 + self.c * ((new_u * size) @ self.upto.T) - self.c_over_i * rows
+        new_delta = self.c * ((new_u * size) @ self.upto.T) - self.c_over_i * rows
         for share, wave in waves:
             cut = self.upto * (new_u * size)[:, None, :]
-            new_shift = new_shift + self.c * share * column * np.einsum("qij,qij->qi", cut @ wave, cut)
-        return np.stack([new_t, new_shift, new_u])
+            new_delta = new_delta + self.c * share * column * np.einsum("qij,qij->qi", cut @ wave, cut)
+        # A is square, so tr T = tr U; only their product is well determined near zero, and this sets the ratio right.
+        ratio = np.sqrt((new_u @ size) / (new_t @ size))[:, None]
+        return np.stack([new_t * ratio, 1 + new_delta / ratio, new_u / ratio])
 
     def _pairs(self, values: Array) -> Array:
         """The matrix sum_(i >= max(j, j')) values_i over blocks j, j'; values (points, blocks) are sums over blocks."""
