@@ -113,7 +113,7 @@ def predict(
         slope=(slope or SLOPE) if position == "alibi" else None,
         variant=variant,
     )
-    found = width_predictions(one)
+    found = width_predictions(one, quick=True)
     if one.mask == "none" and one.variant == "plain" and beta > 0 and n > 1:
         found["outlier_count"] = Exact(
             value=1,

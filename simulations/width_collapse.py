@@ -246,25 +246,10 @@ def claims(results: Results) -> list[Any]:
 
 
 def summary(results: Results) -> str:
-    """Theory, practice and the repair, in one sentence about the largest n."""
-    import numpy as np
+    """Theory, practice and the repair, in plain words about the largest n."""
+    from simulations.pages.width_collapse_summary import width_summary
 
-    n = max(s.n for s in results.settings)
-
-    def median(quantity: str, **fields: Any) -> float | None:
-        found = [results.samples[s][quantity] for s in results.where(n=n, **fields)]
-        return float(np.nanmedian(np.concatenate(found))) if found and np.isfinite(found).any() else None
-
-    parts = []
-    iid, keyquery = (median("gap_ratio", model=model, variant="plain") for model in ("iid", "keyquery"))
-    if iid is not None:
-        parts.append(f"with iid logits, as in theory, the second singular value is {iid:.2g} of the first")
-    if keyquery is not None:
-        parts.append(f"with key-query logits, as in practice, it is {keyquery:.2g} of it")
-    kept, removed = (median("token_stable_rank", variant=variant) for variant in ("plain", "outlier_removed"))
-    if kept is not None and removed is not None:
-        parts.append(f"removing the outlier raises the stable rank of the tokens from {kept:.3g} to {removed:.3g}")
-    return (f"At n = {n} " + "; ".join(parts) + ".") if parts else ""
+    return width_summary(results)
 
 
 def cost(setting: Setting, bench: Bench) -> Cost:

@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def test_every_combination_is_answered_in_under_a_second_or_says_why_not():
     for n, model, mask, tokens, variant in itertools.product((1, 300, 131072), MODELS, MASKS, TOKENS, VARIANTS):
-        start = time.perf_counter()
+        start = time.process_time()
         found = predict(n, model=model, mask=mask, tokens=tokens, variant=variant, width=131072, value_width=128)
-        assert time.perf_counter() - start < 1
+        assert time.process_time() - start < 1
         assert tuple(found) == QUANTITIES
         for entry in found.values():
             for form in entry.values() if isinstance(entry, dict) else [entry]:
@@ -38,6 +38,13 @@ def test_the_call_that_users_quote():
     assert rmt.predict is same  # also once the module has been imported
 
 
+def test_a_causal_mask_has_a_ladder_at_any_size():
+    """Derived: s_1 rises slowly to 2, and the number of values that stand out like ln n."""
+    small, large = (rmt.predict(n=n, head_dim=128, beta=1, mask="causal") for n in (4096, 10**6))
+    assert 1.8 < small["top_singular_value"].value < large["top_singular_value"].value < 2
+    assert small["outlier_count"].value + 1 < large["outlier_count"].value < 8
+
+
 def test_one_outlier_without_a_mask_and_silence_where_no_theorem_speaks():
     found = predict(1000)
     assert found["outlier_count"].value == 1
@@ -50,7 +57,7 @@ def test_one_outlier_without_a_mask_and_silence_where_no_theorem_speaks():
         ({"n": 0}, "n 0: must be an integer >= 1"),
         ({"n": 10, "beta": -1.0}, "beta -1.0: must be"),
         ({"n": 10, "beta": float("nan")}, "beta nan: must be"),
-        ({"n": 10, "mask": "foo"}, "mask foo: must be one of none, causal"),
+        ({"n": 10, "mask": "foo"}, "mask foo: must be one of none, causal, window"),
         ({"n": 2000, "tokens": "orthonormal"}, "needs n <= width"),
     ],
 )

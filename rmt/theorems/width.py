@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+from rmt.theorems.causal import causal_predictions
+from rmt.theorems.causal_ladder import causal_cosine, ladder_predictions
 from rmt.theorems.eigenvalues import eigenvalue_predictions
 from rmt.theorems.layer import layer
 from rmt.theorems.light_weights import LIGHT, LightWeights
@@ -16,6 +18,8 @@ WEIGHTS = ("lognormal", *LIGHT)
 TOKENS = ("independent", "orthonormal", "gaussian", "layernorm")
 ATTENTIONS = ("softmax", "sigmoid", "relu", "linear", "tanh")
 VARIANTS = ("plain", "outlier_removed", "centred", "running_mean_removed")
+KNOWN = {"none": ("plain", "outlier_removed"), "causal": ("plain", "running_mean_removed")}
+QUICK_SIZE = 512  # tokens up to which the causal equations are solved in a fraction of a second
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -72,7 +76,7 @@ class OneLayer:
 
     def unknown(self) -> str | None:
         """Why no theorem here speaks of the attention matrix of this layer, or None."""
-        if self.mask != "none":
+        if self.mask == "window":
             return f"mask {self.mask}: no prediction"
         if self.attention != "softmax":
             return f"{self.attention} attention: no prediction"
@@ -83,27 +87,35 @@ class OneLayer:
             return f"norm {self.norm}: no prediction"
         if self.shared:
             return f"{self.tokens} tokens with {self.weight_init} weights: no prediction"
-        if self.variant not in ("plain", "outlier_removed"):
-            return f"variant {self.variant}: no prediction"
+        if self.mask == "causal" and self.model == "iid" and self.weights in LIGHT:
+            return f"mask causal with {self.weights} weights: no prediction"
+        if self.variant not in KNOWN[self.mask]:
+            return f"variant {self.variant} with mask {self.mask}: no prediction"
         return None
 
     def unknown_tokens(self) -> str | None:
         """Why no theorem here speaks of the tokens after this layer, or None."""
         if self.heads > 1:
             return f"{self.heads} heads: no prediction for their tokens"
+        if self.mask == "causal" and self.variant != "plain":
+            return f"variant {self.variant} with mask {self.mask}: no prediction for its tokens"
         if self.tokens not in ("independent", "orthonormal") or self.weight_init != "gaussian":
             return f"{self.tokens} tokens with {self.weight_init} weights: no prediction"
         return None
 
 
-def width_predictions(one: OneLayer) -> Predictions:
+def width_predictions(one: OneLayer, *, quick: bool = False) -> Predictions:
     """Predictions by quantity; what no theorem speaks of is absent, what is out of a theorem's range gives no number.
+
+    quick: within a second; causal attention over more than 512 tokens then has the closed forms of its first rungs only.
 
     RoPE leaves the law of independent isotropic queries and keys as it is, and so all of this: q_i^T R_(i-j) k_j is the
     product of the turned q_i and k_j, which are as Gaussian as before (exact).
     """
     if one.unknown():
         return {}
+    if one.mask == "causal":
+        return _causal(one, quick)
     light = LightWeights(one.weights) if one.model == "iid" and one.weights in LIGHT else None
     beta = 0.0 if light else float(one.beta or 0.0)
     model = layer(one.n, beta, one.head_dim if one.model == "keyquery" else None, light)
@@ -114,4 +126,15 @@ def width_predictions(one: OneLayer) -> Predictions:
         found |= token_predictions(
             model, removed=removed, orthonormal=orthonormal, width=one.width, value_width=one.value_width
         )
+    return found
+
+
+def _causal(one: OneLayer, quick: bool) -> Predictions:
+    beta, head_dim = float(one.beta or 0.0), one.head_dim if one.model == "keyquery" else None
+    if quick and one.n > QUICK_SIZE and beta > 0:
+        found = ladder_predictions(one.n, beta, head_dim=head_dim, variant=one.variant)
+    else:
+        found = causal_predictions(one.n, beta, model=one.model, head_dim=head_dim, variant=one.variant)
+    if one.unknown_tokens() is None:
+        found |= causal_cosine(one.n, beta, head_dim=head_dim, width=min(one.width, one.value_width))
     return found

@@ -221,6 +221,16 @@ def test_a_causal_mask_has_a_ladder_and_no_single_outlier(tmp_path):
         assert np.all(np.isnan(found.draws("outlier_count", beta=0.0, variant="plain", model=model)))
 
 
+def test_the_sentence_tells_of_the_ladder(tmp_path):
+    found = run(
+        EXPERIMENT, n=200, mask="causal", model="iid", beta=0.5, draws=4, width=64, out=str(tmp_path), quiet=True
+    )
+    assert "no single outlier but a growing ladder" in found.summary and "(predicted 5." in found.summary
+    verdicts = [row["verdict"] for row in found.rows if row["predicted"] is not None]
+    assert verdicts and "contradicted" not in verdicts
+    EXPERIMENT.figure(found)
+
+
 def test_the_running_mean_is_the_repair_under_a_causal_mask(tmp_path):
     """Oracle: LAPACK on the dense matrix of the same draw; A - 11^T/n is a control that leaves most of the ladder."""
     from rmt.ensembles.markov import MarkovAttention
