@@ -230,12 +230,12 @@ def _one_draw(setting: Setting, draw: int, stream: Any, bench: Bench) -> dict[st
     return {**record, **token_record(outputs[0] if setting.heads == 1 else np.concatenate(outputs, axis=1))}
 
 
-def predict(setting: Setting) -> dict[str, Any]:
+def predict(setting: Setting, *, equations_up_to: float = math.inf) -> dict[str, Any]:
     """What theory says of each quantity."""
     from rmt.experiments.setting import as_record
     from rmt.theorems.width import OneLayer, width_predictions
 
-    return dict(width_predictions(OneLayer(**as_record(setting))))
+    return dict(width_predictions(OneLayer(**as_record(setting)), equations_up_to=equations_up_to))
 
 
 def claims(results: Results) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 from rmt.theorems.causal import causal_predictions
 from rmt.theorems.causal_ladder import causal_cosine, ladder_predictions
@@ -19,7 +20,6 @@ TOKENS = ("independent", "orthonormal", "gaussian", "layernorm")
 ATTENTIONS = ("softmax", "sigmoid", "relu", "linear", "tanh")
 VARIANTS = ("plain", "outlier_removed", "centred", "running_mean_removed")
 KNOWN = {"none": ("plain", "outlier_removed"), "causal": ("plain", "running_mean_removed")}
-QUICK_SIZE = 512  # tokens up to which the causal equations are solved in a fraction of a second
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -104,10 +104,11 @@ class OneLayer:
         return None
 
 
-def width_predictions(one: OneLayer, *, quick: bool = False) -> Predictions:
+def width_predictions(one: OneLayer, *, equations_up_to: float = math.inf) -> Predictions:
     """Predictions by quantity; what no theorem speaks of is absent, what is out of a theorem's range gives no number.
 
-    quick: within a second; causal attention over more than 512 tokens then has the closed forms of its first rungs only.
+    equations_up_to: causal attention over more tokens has the closed forms of its first rungs only. Its equations take a
+    fraction of a second at n = 512 and seconds at n = 10^5; all else takes a fraction of a second.
 
     RoPE leaves the law of independent isotropic queries and keys as it is, and so all of this: q_i^T R_(i-j) k_j is the
     product of the turned q_i and k_j, which are as Gaussian as before (exact).
@@ -115,7 +116,7 @@ def width_predictions(one: OneLayer, *, quick: bool = False) -> Predictions:
     if one.unknown():
         return {}
     if one.mask == "causal":
-        return _causal(one, quick)
+        return _causal(one, equations_up_to)
     light = LightWeights(one.weights) if one.model == "iid" and one.weights in LIGHT else None
     beta = 0.0 if light else float(one.beta or 0.0)
     model = layer(one.n, beta, one.head_dim if one.model == "keyquery" else None, light)
@@ -129,9 +130,9 @@ def width_predictions(one: OneLayer, *, quick: bool = False) -> Predictions:
     return found
 
 
-def _causal(one: OneLayer, quick: bool) -> Predictions:
+def _causal(one: OneLayer, equations_up_to: float) -> Predictions:
     beta, head_dim = float(one.beta or 0.0), one.head_dim if one.model == "keyquery" else None
-    if quick and one.n > QUICK_SIZE and beta > 0:
+    if one.n > equations_up_to and beta > 0:
         found = ladder_predictions(one.n, beta, head_dim=head_dim, variant=one.variant)
     else:
         found = causal_predictions(one.n, beta, model=one.model, head_dim=head_dim, variant=one.variant)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import inspect
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +31,7 @@ REPAIRS = {
 
 def page(results: Results) -> Any:
     """Two panels, and one more per model with whole spectra or eigenvalues; of a sweep over other fields the first is drawn."""
+    results = dataclasses.replace(results, experiment=_closed_forms(results.experiment))
     models = list(dict.fromkeys(s.model for s in results.settings))
     whole = [m for m in models if _whole(results, m) is not None]
     planes = [found for m in models if (found := largest_plane(family(results, m, "plain"), results)) is not None]
@@ -43,6 +47,14 @@ def page(results: Results) -> Any:
             plane(ax, results, setting, NAMES[setting.model])
         figure.suptitle(f"{_what(first)}: theory and measurement", x=0.02, ha="left")
     return figure
+
+
+def _closed_forms(experiment: Any) -> Any:
+    """The experiment with predictions that are quick at any n: a line asks for dozens of sizes."""
+    assert experiment.predict is not None
+    if "equations_up_to" not in inspect.signature(experiment.predict).parameters:  # a rival theory
+        return experiment
+    return dataclasses.replace(experiment, predict=functools.partial(experiment.predict, equations_up_to=0))
 
 
 def _what(first: Any) -> str:
@@ -68,7 +80,7 @@ def _singular_values(ax: Any, results: Results, models: list[str]) -> None:
             if settings:
                 curves.append(_theory(results, settings[0], quantity, label))
                 points.append(measured(results, settings, quantity, label))
-    figures.scaling(ax, curves, points, xlabel="context length n", ylabel="singular value of A")
+    figures.scaling(ax, _some(curves), points, xlabel="context length n", ylabel="singular value of A")
     figures.title(ax, "The two largest singular values")
 
 
@@ -85,8 +97,13 @@ def _ranks(ax: Any, results: Results, models: list[str]) -> None:
                 label = f"{word}, {NAMES[model]}"
                 curves.append(_theory(results, settings[0], "token_stable_rank", label))
                 points.append(measured(results, settings, "token_stable_rank", label))
-    figures.scaling(ax, curves, points, xlabel="context length n", ylabel=r"$\|X\|_F^2/\|X\|^2$ of the tokens")
+    figures.scaling(ax, _some(curves), points, xlabel="context length n", ylabel=r"$\|X\|_F^2/\|X\|^2$ of the tokens")
     figures.title(ax, "Stable rank of the tokens after the layer")
+
+
+def _some(curves: list[figures.Curve]) -> list[figures.Curve]:
+    """The curves on which theory says anything."""
+    return [curve for curve in curves if np.isfinite(curve.value).any()]
 
 
 def _spectrum(ax: Any, results: Results, model: str) -> None:
