@@ -40,8 +40,11 @@ class LayerGradients:
     second_key: np.ndarray | None = None
 
 
-def layer_backward(layer: Layer, X: SplitTokens, G: np.ndarray) -> LayerGradients:
-    """Gradients of one layer, given its input X and the cotangent G (n, d) of its output."""
+def layer_backward(layer: Layer, X: SplitTokens, G: np.ndarray, *, frozen: bool = False) -> LayerGradients:
+    """Gradients of one layer, given its input X and the cotangent G (n, d) of its output.
+
+    frozen: attention matrices count as constants, so that only the paths through the values are followed.
+    """
     rules, weights = layer.rules, layer.weights
     Z = normed(X, rules.norm_kind) if rules.norm == "pre" else X
     heads = None
@@ -59,12 +62,14 @@ def layer_backward(layer: Layer, X: SplitTokens, G: np.ndarray) -> LayerGradient
     if weights.output is not None:
         assert heads is not None
         output, branch = heads.dense().T @ branch, branch @ weights.output.T
-    found, dZ = _heads_backward(layer, Z, branch)
+    found, dZ = _heads_backward(layer, Z, branch, frozen)
     back = back + (normed_backward(X.dense(), dZ, rules.norm_kind) if rules.norm == "pre" else dZ)
     return LayerGradients(tokens=back, output=output, **found)
 
 
-def _heads_backward(layer: Layer, Z: SplitTokens, branch: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def _heads_backward(
+    layer: Layer, Z: SplitTokens, branch: np.ndarray, frozen: bool
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Gradients of the weights of all heads, and the cotangent of Z."""
     rules, weights = layer.rules, layer.weights
     dense = Z.dense()
@@ -74,12 +79,12 @@ def _heads_backward(layer: Layer, Z: SplitTokens, branch: np.ndarray) -> tuple[d
     cotangents: dict[str, np.ndarray] = {}
     for name in ("query", "key", "second_query", "second_key"):
         held = getattr(weights, name)
-        if held is not None:
+        if held is not None and not frozen:
             cotangents[name] = np.zeros((dense.shape[0], held.shape[1]))
     for head, operator in enumerate(heads_of(layer, Z)):
         columns = group_columns(rules, values.shape[1], head)
         U = branch[:, head * width : (head + 1) * width]
-        if layer.fixed is not None:
+        if layer.fixed is not None or frozen:
             dV[:, columns] += operator.transposed(U)
         else:
             dV[:, columns] += _look_backward(layer, operator, head, values[:, columns], U, cotangents)
@@ -117,12 +122,12 @@ def _look_backward(
 
 
 def network_backward(
-    network: Network, stream: Stream, draw: int, depth: int, cotangent: Cotangent
+    network: Network, stream: Stream, draw: int, depth: int, cotangent: Cotangent, *, frozen: bool = False
 ) -> Iterator[tuple[int, LayerGradients]]:
     """(number, gradients) from layer `depth` down to layer 1.
 
     cotangent: G (n, d), or a function of the last tokens that gives it (the gradient of a loss). Tokens are kept at every
-    sqrt(depth)-th layer and made again between: memory O(sqrt(depth) n d).
+    sqrt(depth)-th layer and made again between: memory O(sqrt(depth) n d). frozen: see `layer_backward`.
     """
     stride = max(1, math.isqrt(depth))
     kept = {0: network.start(stream, draw)}
@@ -138,6 +143,6 @@ def network_backward(
         for number in range(first + 1, last):
             stretch.append(layer_forward(network.layer(stream, draw, number), stretch[-1]))
         for number in range(last, first, -1):
-            found = layer_backward(network.layer(stream, draw, number), stretch.pop(), G)
+            found = layer_backward(network.layer(stream, draw, number), stretch.pop(), G, frozen=frozen)
             yield number, found
             G = found.tokens

@@ -52,13 +52,6 @@ def _positive(value: float, what: str) -> float:
     return value
 
 
-def _rescaled(given: Circumstances) -> Mixture:
-    sigma = _positive(given.sigma, "a rescaled repair")
-    if given.mask == "causal":
-        return Mixture(running=1.0, output_gain="root_over_sigma")
-    return Mixture(uniform=1.0, gain=math.sqrt(given.n) / sigma)
-
-
 REPAIRS: dict[str, Callable[[Circumstances], Mixture]] = {
     # A itself, and what it is compared with.
     "plain": lambda given: Mixture(),
@@ -69,7 +62,9 @@ REPAIRS: dict[str, Callable[[Circumstances], Mixture]] = {
     "outlier_scaled": lambda given: Mixture(uniform=1.0 - given.eta),
     "centred": lambda given: Mixture(centred=True),
     "centered_self_attention": lambda given: Mixture(uniform=1.0),  # Ali et al. 2023: every row sums to zero
-    "rescaled": _rescaled,
+    "rescaled": lambda given: Mixture(
+        uniform=1.0, gain=math.sqrt(given.n) / _positive(given.sigma, "a rescaled repair")
+    ),
     "outliers_removed": lambda given: Mixture(projected="outliers"),
     # Other architectures that weaken it.
     "differential": lambda given: Mixture(second=given.differential_lambda),
@@ -82,7 +77,7 @@ REPAIRS: dict[str, Callable[[Circumstances], Mixture]] = {
     "identity_plus_centred": lambda given: _mean_removed(given, identity=1.0),
     "late_removed": lambda given: Mixture(running=1.0, output_gain="late"),
     "ladder_removed": lambda given: Mixture(projected="ladder"),
-    "row_gain": _rescaled,
+    "row_gain": lambda given: Mixture(running=1.0, output_gain="root_over_sigma"),
     "differential_gain": lambda given: Mixture(second=1.0, output_gain="root_over_sigma", gain=math.sqrt(0.5)),
     "two_sided_gain": lambda given: Mixture(
         running=1.0, input_gain="root", gain=math.sqrt(2) / _positive(given.sigma, "a two-sided gain")

@@ -42,7 +42,7 @@ def formula(name, A, B, mask):
         "outlier_scaled": lambda: A - 0.7 * J,
         "centred": lambda: (eye - J) @ A,
         "centered_self_attention": lambda: A - J,
-        "rescaled": lambda: gain @ (A - C) if mask == "causal" else np.sqrt(n) / sigma * (A - J),
+        "rescaled": lambda: np.sqrt(n) / sigma * (A - J),
         "differential": lambda: A - 0.4 * B,
         "shaped": lambda: eye + A - mean,
         "value_skipinit": lambda: eye + 0.5 * A,
