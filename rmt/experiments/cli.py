@@ -35,6 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         from rmt.oracle import main as predict
 
         return predict(rest)
+    if name == "cite":
+        return _cite(rest)
     try:
         experiment = load(name if name.endswith(".py") else _module(name))
     except ValueError as reason:
@@ -81,8 +83,33 @@ def run_experiment(experiment: Experiment, argv: Sequence[str] | None = None, *,
     return AGAINST_THEORY if parsed.check and _against(results) else DONE
 
 
+def _cite(arguments: Sequence[str]) -> int:
+    """`rmt cite EXPERIMENT [flags]`: BibTeX on stdout."""
+    from rmt.experiments.cite import citations
+
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print("usage: rmt cite EXPERIMENT [flags]: the BibTeX of the papers behind its predictions")
+        return DONE if arguments else USAGE
+    name, *rest = arguments
+    try:
+        experiment = load(name if name.endswith(".py") else _module(name))
+        parsed = flags.parser(experiment).parse_args(rest)
+        entries = citations(experiment, flags.request(experiment, parsed).values)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    except ValueError as reason:
+        return _refuse("rmt cite", str(reason))
+    if entries:
+        print("\n\n".join(entries))
+    else:
+        print(f"{experiment.name}: no paper is behind its predictions", file=sys.stderr)
+    return DONE
+
+
 def _list() -> int:
-    print("usage: python -m simulations EXPERIMENT [flags]   (or: rmt EXPERIMENT [flags]; rmt predict; rmt doctor)\n")
+    print(
+        "usage: python -m simulations EXPERIMENT [flags]   (or: rmt EXPERIMENT [flags]; rmt predict; rmt cite; rmt doctor)\n"
+    )
     for name in experiments():
         experiment = load(f"{PACKAGE}.{name}")
         print(f"  {name:22} {experiment.doc.splitlines()[0]}")

@@ -134,6 +134,8 @@ def _load_file(path: Path) -> ModuleType:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     module.__rmt_file__ = str(path)  # type: ignore[attr-defined]
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))  # its neighbours can be imported, as with `python FILE`, in workers too
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
