@@ -1,6 +1,6 @@
 """Race one softmax-regression gradient: `python -m benchmarks.softmax_regression [--n 20000] [--width 32]`.
 
-Against its own four n x n x d products in the same tiles (goal: at most 1.3 times their time), and against plain NumPy
+Against its own four n x n x d products in the same blocks (goal: at most 1.3 times their time), and against plain NumPy
 with whole n x n arrays at a size that fits. Memory is the peak of Python allocations during one gradient.
 """
 
@@ -29,13 +29,16 @@ def task(n: int, width: int) -> tuple[Contexts, Weights]:
 
 
 def four_products(data: Contexts) -> None:
-    """Scores, means, projections and covariance products alone, tile by tile."""
-    tokens = data.tokens[0]
-    height = max(softmax_empirical._TILE_ROWS, softmax_empirical._TILE_ENTRIES // len(tokens))
-    for start in range(0, len(tokens), height):
-        part = tokens[start : start + height]
+    """Scores, means, projections and covariance products alone, in the same blocks."""
+    tokens, keys = data.tokens[0], min(len(data.tokens[0]), softmax_empirical._KEYS)
+    rows = softmax_empirical._ENTRIES // keys
+    blocks = [tokens[start : start + keys] for start in range(0, len(tokens), keys)]
+    across = [np.ascontiguousarray(block.T) for block in blocks]
+    for start in range(0, len(tokens), rows):
+        part = tokens[start : start + rows]
         for _ in range(2):
-            np.matmul(np.matmul(part, tokens.T), tokens)
+            for block, turned in zip(blocks, across, strict=True):
+                np.matmul(np.matmul(part, turned), block)
 
 
 def plain_numpy(data: Contexts, weights: Weights) -> tuple[np.ndarray, np.ndarray]:

@@ -1,8 +1,9 @@
 """Empirical risk of a softmax head: loss, gradient and Hessian products in O(n d) memory.
 
-Rows of the n x n attention matrix are made, used and dropped in tiles that fit a core's cache; per entry the
-gradient costs its four products of size n x n x d, one exponential and four cheap passes. Tiles depend on n alone,
-so results do not change with threads or memory.
+The n x n attention matrix is made, used and dropped a few rows at a time, and those rows block by block of keys that
+fit a core's cache; per entry the gradient costs its four products of size n x n x d, one exponential and two cheap passes
+(four where a logit might overflow, so that its row's maximum has to come off). Tiles depend on n alone, so results do
+not change with threads or memory.
 
 With r_i = y_i - A m_i, m_i = sum_j P_ij x_j, v_i = A^T r_i and C_i the covariance of the tokens under row i of P,
 
@@ -21,10 +22,9 @@ import numpy as np
 from rmt.regression.softmax_problem import Contexts
 from rmt.regression.softmax_weights import Weights
 
-_TILE_ENTRIES = (
-    2**15
-)  # 256 KiB of float64: such arrays stay in a core's cache and are handed out again without a page fault
-_TILE_ROWS = 32  # never thinner, or the matrix products lose their speed
+_KEYS = 512  # of a block, at most
+_ENTRIES = 2**15  # of a block: 256 KiB of float64, which stay in cache and are handed out again without a page fault
+_SAFE_LOGIT = 300.0  # sums of n exponentials of at most this, and their quotients, are far from overflow and underflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,16 +64,12 @@ class EmpiricalRisk:
         """
         value, score = np.zeros_like(weights.value), np.zeros_like(weights.score)
         for tile in self._tiles(weights):
-            pull = tile.residuals @ weights.value
-            tilt = tile.centred(tile.queries @ direction.score)
-            drift = tile.average(tilt)
+            pull, turn = tile.residuals @ weights.value, tile.queries @ direction.score
+            drift = tile.covariance_product(turn)
             residual_change = -(tile.means @ direction.value.T + drift @ weights.value.T)
             pull_change = tile.residuals @ direction.value + residual_change @ weights.value
             value -= residual_change.T @ tile.means + tile.residuals.T @ drift
-            tilt *= tile.centred(pull)
-            tilt += tile.centred(pull_change)
-            moved = tile.average(tilt) - tile.total(tilt)[:, None] * tile.means
-            score -= tile.queries.T @ moved
+            score -= tile.queries.T @ tile.covariance_change(turn, pull, pull_change)
         return (1.0 / self._count) * Weights(value, score)
 
     @property
@@ -81,54 +77,95 @@ class EmpiricalRisk:
         return self.contexts.queries if self.rows is None else len(self.rows)
 
     def _tiles(self, weights: Weights) -> Iterator[_Tile]:
+        """Tiles in order of contexts and queries; each is valid until the next is made."""
         length = self.contexts.tokens.shape[1]
-        height = max(_TILE_ROWS, _TILE_ENTRIES // length)
+        height = _ENTRIES // min(length, _KEYS)
         for context, (tokens, labels) in enumerate(zip(self.contexts.tokens, self.contexts.labels, strict=True)):
             if self.rows is not None:
                 mine = self.rows[self.rows // length == context] % length
                 asked, answers = tokens[mine], labels[mine]
             else:
                 asked, answers = tokens, labels
+            keys = _keys(tokens)
+            room = [np.empty((min(height, len(asked)), len(block))) for block in keys.tokens]
             for start in range(0, len(asked), height):
                 part = slice(start, start + height)
-                yield _tile(tokens, asked[part], answers[part], weights)
+                yield _tile(keys, room, asked[part], answers[part], weights)
+
+
+@dataclass(frozen=True, eq=False)
+class _Keys:
+    """The tokens of a context in blocks (k, d), their transposes (d, k), and the largest norm of a token."""
+
+    tokens: list[np.ndarray]
+    across: list[np.ndarray]
+    longest: float
+
+
+def _keys(tokens: np.ndarray) -> _Keys:
+    blocks = [tokens[start : start + _KEYS] for start in range(0, len(tokens), _KEYS)]
+    longest = float(np.sqrt(np.einsum("jd,jd->j", tokens, tokens).max()))
+    return _Keys(blocks, [np.ascontiguousarray(block.T) for block in blocks], longest)
 
 
 @dataclass(frozen=True, eq=False)
 class _Tile:
-    """Some rows of the attention matrix: unnormalised shares (r, n) and what follows from them."""
+    """Some rows of the attention matrix: unnormalised shares, in blocks (r, k), and what follows from them.
 
-    tokens: np.ndarray
+    Under row i keys have the law P_i, with `means` m_i (r, d) and covariance C_i.
+    """
+
+    keys: _Keys
     queries: np.ndarray
-    shares: np.ndarray
+    shares: list[np.ndarray]
     totals: np.ndarray
     means: np.ndarray
     residuals: np.ndarray
 
-    def average(self, factors: np.ndarray) -> np.ndarray:
-        """sum_j P_ij factors_ij x_j, (r, d)."""
-        return (self.shares * factors) @ self.tokens / self.totals[:, None]
-
-    def total(self, factors: np.ndarray) -> np.ndarray:
-        """sum_j P_ij factors_ij, (r,)."""
-        return np.einsum("ij,ij->i", self.shares, factors) / self.totals
-
-    def centred(self, directions: np.ndarray) -> np.ndarray:
-        """directions_i . (x_j - m_i), (r, n)."""
-        return directions @ self.tokens.T - np.einsum("id,id->i", directions, self.means)[:, None]
-
     def covariance_product(self, directions: np.ndarray) -> np.ndarray:
         """C_i directions_i, (r, d), with two products."""
-        along = directions @ self.tokens.T
-        along *= self.shares
-        mean_along = np.einsum("id,id->i", directions, self.means)
-        return along @ self.tokens / self.totals[:, None] - mean_along[:, None] * self.means
+        found = np.zeros_like(self.means)
+        for tokens, across, shares in zip(self.keys.tokens, self.keys.across, self.shares, strict=True):
+            along = directions @ across
+            along *= shares
+            found += along @ tokens
+        return found / self.totals[:, None] - _dot(directions, self.means)[:, None] * self.means
+
+    def covariance_change(self, turn: np.ndarray, directions: np.ndarray, change: np.ndarray) -> np.ndarray:
+        """Derivative of C_i directions_i, (r, d), as the tilts of the softmax move by `turn` and directions by `change`.
+
+        sum_j P_ij (x_j - m_i) [turn_i.(x_j - m_i) directions_i.(x_j - m_i) + change_i.x_j]: the third cumulant, and C_i change_i.
+        """
+        found, total = np.zeros_like(self.means), np.zeros_like(self.totals)
+        at_mean, sideways = _dot(turn, self.means)[:, None], _dot(directions, self.means)[:, None]
+        for tokens, across, shares in zip(self.keys.tokens, self.keys.across, self.shares, strict=True):
+            along = (turn @ across - at_mean) * (directions @ across - sideways)
+            along += change @ across
+            along *= shares
+            found += along @ tokens
+            total += along.sum(axis=1)
+        return (found - total[:, None] * self.means) / self.totals[:, None]
 
 
-def _tile(tokens: np.ndarray, queries: np.ndarray, labels: np.ndarray, weights: Weights) -> _Tile:
-    shares = (queries @ weights.score) @ tokens.T
-    shares -= shares.max(axis=1, keepdims=True)
-    np.exp(shares, out=shares)
-    totals = shares.sum(axis=1)
-    means = shares @ tokens / totals[:, None]
-    return _Tile(tokens, queries, shares, totals, means, labels - means @ weights.value.T)
+def _dot(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    return np.einsum("id,id->i", first, second)
+
+
+def _tile(keys: _Keys, room: list[np.ndarray], queries: np.ndarray, labels: np.ndarray, weights: Weights) -> _Tile:
+    """The logits of a tile are bounded before they are made (Cauchy-Schwarz), so that most need no maximum."""
+    tilts = queries @ weights.score
+    shares = [space[: len(queries)] for space in room]
+    safe = float(np.linalg.norm(tilts, axis=1).max()) * keys.longest <= _SAFE_LOGIT
+    largest = np.zeros(1)
+    if not safe:
+        largest = np.max([(tilts @ across).max(axis=1) for across in keys.across], axis=0)
+    totals, sums = np.zeros(len(queries)), np.zeros_like(queries)
+    for tokens, across, share in zip(keys.tokens, keys.across, shares, strict=True):
+        np.matmul(tilts, across, out=share)
+        if not safe:
+            share -= largest[:, None]
+        np.exp(share, out=share)
+        totals += share @ np.ones(len(tokens))
+        sums += share @ tokens
+    means = sums / totals[:, None]
+    return _Tile(keys, queries, shares, totals, means, labels - means @ weights.value.T)

@@ -71,16 +71,22 @@ def test_the_risk_is_its_definition_and_does_not_depend_on_tiles(monkeypatch):
     _, data, weights, direction = case(2, n=70)
     assert EmpiricalRisk(data).value(weights) == pytest.approx(plain_risk(data, weights), rel=1e-12)
     whole = EmpiricalRisk(data).value_and_gradient(weights), EmpiricalRisk(data).hessian_product(weights, direction)
-    monkeypatch.setattr(softmax_empirical, "_TILE_ENTRIES", 1)  # the thinnest tiles: 32 of 70 rows
+    monkeypatch.setattr(softmax_empirical, "_KEYS", 32)  # blocks of 32 of 70 keys
+    monkeypatch.setattr(softmax_empirical, "_ENTRIES", 9 * 32)  # and of 9 of 70 rows
     tiled = EmpiricalRisk(data).value_and_gradient(weights), EmpiricalRisk(data).hessian_product(weights, direction)
     assert tiled[0][0] == pytest.approx(whole[0][0], rel=1e-13)
     assert (tiled[0][1] - whole[0][1]).norm < 1e-13 and (tiled[1] - whole[1]).norm < 1e-12
 
 
-def test_large_logits_do_not_overflow():
+def test_large_logits_do_not_overflow(monkeypatch):
+    """And where none is large, taking off the maximum changes nothing."""
     _, data, weights, _ = case(3)
     loss, gradient = EmpiricalRisk(data).value_and_gradient(Weights(weights.value, 1e4 * weights.score))
     assert np.isfinite(loss) and gradient.is_finite
+    plain = EmpiricalRisk(data).value_and_gradient(weights)
+    monkeypatch.setattr(softmax_empirical, "_SAFE_LOGIT", 0.0)
+    careful = EmpiricalRisk(data).value_and_gradient(weights)
+    assert careful[0] == pytest.approx(plain[0], rel=1e-14) and (careful[1] - plain[1]).norm < 1e-14
 
 
 def test_batches_of_one_epoch_average_to_the_whole():
