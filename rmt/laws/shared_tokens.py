@@ -160,12 +160,14 @@ def shared_pieces(n: int, beta: float, scales: Scales, rows: Types, columns: Typ
     if head <= 16:
         return pieces
     first = len(_bins(scales.squares))
-    kappa = [excess_kurtosis(b * types.values, n, _tail(b * types.values, scales.sphere)) for types in (rows, columns)]
+    kappa = [
+        excess_kurtosis(b * types.values, n, sphere_tail(b * types.values, scales.sphere)) for types in (rows, columns)
+    ]
     return with_heavy_entries(pieces, *kappa, n=n, linear=first)
 
 
-def _tail(variance: Array, sphere: float | None) -> Array | float:
-    """Fourth moment of exp(logit) over that for Gaussian tokens."""
+def sphere_tail(variance: Array, sphere: float | None) -> Array | float:
+    """Fourth moment of exp(logit) on a sphere over that for Gaussian tokens, which is where heavy entries come from."""
     if sphere is None:
         return 1.0
     x = np.sqrt(variance * sphere)
