@@ -155,7 +155,6 @@ EXPERIMENT = Experiment(
     sweep={
         "n": (256,),
         "depth": (8,),
-        "width": (256,),
         "model": ("own",),
         "tokens": ("gaussian",),
         "norm": ("pre",),

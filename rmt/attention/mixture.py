@@ -28,8 +28,7 @@ __all__ = ["Mixed", "Mixture"]
 class Mixture:
     """The coefficients. `beta` replaces the deviation of the logits where it is given.
 
-    output_gain, input_gain: "none", "root" (sqrt of the position), "root_over_sigma" (sqrt(i)/sigma, sigma^2 =
-    e^(beta^2) - 1), or "late" (zero for the first 32 positions). gain multiplies everything.
+    output_gain, input_gain: "none", "root" (sqrt of the position) or "late" (zero for the first 32 positions). gain multiplies everything.
     projected: "none", "ladder" (the four leading left singular vectors of C) or "outliers" (see `leading_directions`).
     """
 
@@ -152,11 +151,9 @@ class Mixed:
         position = np.arange(1.0, self.n + 1)
         if name == "root":
             return np.sqrt(position)
-        if name == "root_over_sigma":
-            return np.sqrt(position / np.expm1(self.beta**2))
         if name == "late":
             return (position > WARM_UP).astype(float)
-        raise ValueError(f"gain {name!r} is unknown: choose none, root, root_over_sigma or late")
+        raise ValueError(f"gain {name!r} is unknown: choose none, root or late")
 
     @property
     def _first(self) -> Mixing:

@@ -36,7 +36,9 @@ class Circumstances:
 
     @property
     def sigma(self) -> float:
-        """Deviation over mean of lognormal weights: sigma^2 = e^(beta^2) - 1."""
+        """Deviation over mean of lognormal weights, sigma^2 = e^(beta^2) - 1; repairs with a gain divide by it."""
+        if not self.beta > 0:
+            raise ValueError("beta = 0: a repair with a gain divides by the deviation of the weights; give beta > 0")
         return math.sqrt(math.expm1(self.beta**2))
 
 
@@ -46,10 +48,9 @@ def _mean_removed(given: Circumstances, share: float = 1.0, **others: float) -> 
     return Mixture(**{name: share, **others})  # type: ignore[arg-type]
 
 
-def _positive(value: float, what: str) -> float:
-    if not value > 0:
-        raise ValueError(f"beta = 0: {what} divides by the deviation of the logits; give beta > 0")
-    return value
+def _row_gain(given: Circumstances, gain: float = 1.0, **others: float) -> Mixture:
+    """Rows of variance one: sqrt(i)/sigma for row i of causal attention."""
+    return Mixture(output_gain="root", gain=gain / given.sigma, **others)  # type: ignore[arg-type]
 
 
 REPAIRS: dict[str, Callable[[Circumstances], Mixture]] = {
@@ -62,9 +63,7 @@ REPAIRS: dict[str, Callable[[Circumstances], Mixture]] = {
     "outlier_scaled": lambda given: Mixture(uniform=1.0 - given.eta),
     "centred": lambda given: Mixture(centred=True),
     "centered_self_attention": lambda given: Mixture(uniform=1.0),  # Ali et al. 2023: every row sums to zero
-    "rescaled": lambda given: Mixture(
-        uniform=1.0, gain=math.sqrt(given.n) / _positive(given.sigma, "a rescaled repair")
-    ),
+    "rescaled": lambda given: Mixture(uniform=1.0, gain=math.sqrt(given.n) / given.sigma),
     "outliers_removed": lambda given: Mixture(projected="outliers"),
     # Other architectures that weaken it.
     "differential": lambda given: Mixture(second=given.differential_lambda),
@@ -77,11 +76,9 @@ REPAIRS: dict[str, Callable[[Circumstances], Mixture]] = {
     "identity_plus_centred": lambda given: _mean_removed(given, identity=1.0),
     "late_removed": lambda given: Mixture(running=1.0, output_gain="late"),
     "ladder_removed": lambda given: Mixture(projected="ladder"),
-    "row_gain": lambda given: Mixture(running=1.0, output_gain="root_over_sigma"),
-    "differential_gain": lambda given: Mixture(second=1.0, output_gain="root_over_sigma", gain=math.sqrt(0.5)),
-    "two_sided_gain": lambda given: Mixture(
-        running=1.0, input_gain="root", gain=math.sqrt(2) / _positive(given.sigma, "a two-sided gain")
-    ),
+    "row_gain": lambda given: _row_gain(given, running=1.0),
+    "differential_gain": lambda given: _row_gain(given, gain=math.sqrt(0.5), second=1.0),
+    "two_sided_gain": lambda given: Mixture(running=1.0, input_gain="root", gain=math.sqrt(2) / given.sigma),
 }
 
 CAUSAL_ONLY = frozenset(

@@ -44,7 +44,6 @@ def dense_layer(network, layer, X, weights):
             M = M - mix.second * other
         position = np.arange(1.0, n + 1)
         gains = {"none": np.ones(n), "root": np.sqrt(position), "late": 1.0 * (position > 32)}
-        gains["root_over_sigma"] = np.sqrt(position / np.expm1(rules.beta**2))
         M = mix.gain * gains[mix.output_gain][:, None] * M * gains[mix.input_gain]
         heads.append((np.eye(n) - J) @ M @ values if mix.centred else M @ values)
     branch = np.concatenate(heads, axis=1)

@@ -182,7 +182,6 @@ def torch_layer(torch, layer, X, weights):
     C = torch.tril(torch.ones(n, n, dtype=torch.float64)) / position[:, None]
     eye, heads = torch.eye(n, dtype=torch.float64), []
     gains = {"none": torch.ones(n, dtype=torch.float64), "root": position.sqrt()}
-    gains["root_over_sigma"] = (position / np.expm1(rules.beta**2)).sqrt()
     for head in range(rules.heads):
         group = head * rules.kv_heads // rules.heads
 
