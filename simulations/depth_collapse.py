@@ -43,6 +43,7 @@ def predict(setting: NetworkSetting) -> dict[str, Any]:
             skip=setting.skip,
             norm=setting.norm,
             exact=setting.precision == "double",
+            eta=setting.eta,
         )
     )
 

@@ -149,7 +149,7 @@ def _looking(layer: Layer, Z: SplitTokens, head: int) -> Mixed:
 
     first = mixing(weights.query, weights.key) if mixture.attention else None
     other = mixing(weights.second_query, weights.second_key) if mixture.second else None
-    return Mixed(mixture, n, rules.beta, first, other)
+    return Mixed(mixture, n, first, other)
 
 
 def looking(rules: Rules, queries: np.ndarray, keys: np.ndarray, scale: float) -> Mixing:

@@ -28,7 +28,8 @@ __all__ = ["Mixed", "Mixture"]
 class Mixture:
     """The coefficients. `beta` replaces the deviation of the logits where it is given.
 
-    output_gain, input_gain: "none", "root" (sqrt of the position) or "late" (zero for the first 32 positions). gain multiplies everything.
+    output_gain, input_gain: "none", "root" (sqrt of the position) or "late" (zero for the first 32
+    positions). gain multiplies everything.
     projected: "none", "ladder" (the four leading left singular vectors of C) or "outliers" (see `leading_directions`).
     """
 
@@ -56,7 +57,6 @@ class Mixed:
 
     mixture: Mixture
     n: int
-    beta: float
     first: Mixing | None = None
     other: Mixing | None = None
 

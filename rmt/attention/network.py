@@ -225,7 +225,7 @@ class Network:
         mixture = rules.mixture
         first = self._drawn(here, draw, rules, f"head={head}") if mixture.attention else None
         other = self._drawn(here, draw, rules, f"second head={head}") if mixture.second else None
-        return Mixed(mixture, self.n, rules.beta, first, other)
+        return Mixed(mixture, self.n, first, other)
 
     def _drawn(self, here: Stream, draw: int, rules: Rules, name: str) -> Mixing:
         dtype, causal = np.dtype(self.dtype), "causal" if self.mask == "causal" else "none"

@@ -37,13 +37,18 @@ def depth_predictions(
     skip: float | None = None,
     norm: str = "none",
     exact: bool = True,
+    eta: float = 0.0,
 ) -> Along:
     """Predictions by quantity and layer, {} where there is no theory. exact: tokens are not rounded between layers.
+
+    variant: "plain", "outlier_removed", or "outlier_scaled", A - (1 - eta) 11^T/n, of which the two are the ends.
 
     Kept (variant "plain"), no skip, no norm (derived). s_1^2 = n |m|^2 is |P^T u|^2 prod chi^2_d/d, |P^T u|^2 = 1 +
     sigma_n^2/n + column effect, and the tail has the moments of `tail_moments`, so with inverse moments of chi^2
         E gram excess = E t_2 prod d^2/((d - 2)(d - 4)) / |P^T u|^4 ~ sigma^(4l) n^(1-2l) (1 + l (1 + n/d)),
     a lognormal-like variable of relative deviation sqrt(8 l/d). The layer-1 exponent is -1, then -3, -5, ...
+    With a share eta of the outlier left, every factor of s_1^2 but the noise sigma_n^2/n carries eta^2: the excess grows
+    like eta^(-4l), as long as the outlier leads.
     Removed ("outlier_removed"): l attention and l value factors, so z^2 of the quarter circle is multiplied by
     (1 + g R)^(l-1) (1 + (n/d) g R)^l; its end, moved by Tracy-Widom, is s_1^2, and sum s^4 the same moments:
         gram stable rank/n -> (1 + l (1 + n/d))/lambda_+^2,  for n = d: .0658 .0336 .0225 .0169 (l = 1 ... 4).
@@ -52,26 +57,28 @@ def depth_predictions(
     Measured over predicted (64 draws; n = d = 200, 400 and n = 400, d = 800; beta = 0.8326): see the tests. Bands: 15 %
     (excess) and 10 % (removed rank) at layers 1 and 2, beyond them at least sqrt(8 l/d).
     """
-    if mask != "none" or norm != "none" or variant not in ("plain", "outlier_removed") or beta == 0 or n < 3:
+    shares = {"plain": 1.0, "outlier_removed": 0.0, "outlier_scaled": eta}
+    if mask != "none" or norm != "none" or variant not in shares or beta == 0 or n < 3:
         return {}
+    share = shares[variant]
     if tokens not in ("orthonormal", "gaussian") or model == "own" or not exact:
         return {}
     gaussian = tokens == "gaussian"
     names = ["token_cosine", "rank_one_residual"]
     linear = skip is None and heads == 1 and value_width == width
-    if linear and variant == "plain":
+    if linear and share > 0:
         names += ["gram_stable_rank", "gram_stable_rank_excess", "log_gram_stable_rank_excess", "token_stable_rank"]
-    if linear and variant == "outlier_removed":
+    if linear and share == 0:
         names += ["gram_stable_rank", "token_stable_rank", "effective_rank"]
     one = layer(n, float(beta), head_dim if model == "keyquery" else None)
     reason = _limits(one, width)
     if reason:
         gone = out_of_range(reason, source=SOURCE)
         return {name: dict.fromkeys(range(1, depth + 1), gone) for name in names}
-    found: Along = _cosines(one, depth, skip, variant)
-    if linear and variant == "plain":
-        found |= _kept(one, width, depth, gaussian)
-    if linear and variant == "outlier_removed":
+    found: Along = _cosines(one, depth, skip, 1 - share)
+    if linear and share > 0:
+        found |= _kept(one, width, depth, gaussian, share)
+    if linear and share == 0:
         found |= _removed(one, width, depth, gaussian)
     return found
 
@@ -90,9 +97,9 @@ def _too_deep(number: int, width: int) -> str | None:
     return None
 
 
-def _kept(one: Layer, width: int, depth: int, gaussian: bool) -> Along:
+def _kept(one: Layer, width: int, depth: int, gaussian: bool, eta: float) -> Along:
     tails = tail_along_depth(one.n, width, one.variance, one.fourth_moment, depth, gaussian=gaussian)
-    top = one.mean_row_squared
+    edge = math.sqrt(one.law.edge(factors=[one.n / width]).square / one.n)
     names = ("gram_stable_rank", "gram_stable_rank_excess", "log_gram_stable_rank_excess", "token_stable_rank")
     found: Along = {name: {} for name in names}
     inverse = width / (width - 2)
@@ -103,7 +110,11 @@ def _kept(one: Layer, width: int, depth: int, gaussian: bool) -> Along:
         scatter = math.sqrt(8 * lengths / width)
         share = 0.15 if number <= 2 else max(0.15, scatter)
         reason = _too_deep(number, width)
-        excess = tail.second * inverse_square**lengths / (top + _added(one, width, number)) ** 2
+        if eta < 2 * edge:
+            reason = f"eta = {eta:g}: the outlier leads only where it is twice the edge {edge:.2g} of the bulk"
+        length = eta**2 + one.mean_row_squared - 1 + _added(one, width, number)
+        log_top = 2 * (number - 1) * math.log(eta) + math.log(length)
+        excess = tail.second * inverse_square**lengths * math.exp(-2 * log_top)
         log = _log_second(one, width, number, gaussian)
         said: dict[str, Prediction] = {}
         if reason or excess < SMALLEST:
@@ -115,15 +126,17 @@ def _kept(one: Layer, width: int, depth: int, gaussian: bool) -> Along:
             too_small = "the moments leave the range of a double"
             said["log_gram_stable_rank_excess"] = out_of_range(reason or too_small, source=SOURCE)
         else:
-            centre = log - 2 * lengths * log_length - 2 * math.log(top + _added(one, width, number))
+            centre = log - 2 * lengths * log_length - 2 * log_top
             band = absolute_band(centre, math.log1p(share))
             said["log_gram_stable_rank_excess"] = Approximation(
                 value=centre, band=band, source=SOURCE, validity=VALIDITY
             )
         if number == 1:  # later they are one to many digits: the excess says more
+            stable = tail.first * inverse**lengths * math.exp(-log_top)
             said["gram_stable_rank"] = _about(1 + excess, share * excess / (1 + excess))
-            stable = tail.first * inverse**lengths / (top + _added(one, width, number))
             said["token_stable_rank"] = _about(1 + stable, 0.05)
+            if reason:
+                said |= dict.fromkeys(("gram_stable_rank", "token_stable_rank"), out_of_range(reason, source=SOURCE))
         for name, prediction in said.items():
             found[name][number] = prediction
     return found
@@ -169,8 +182,7 @@ def _removed(one: Layer, width: int, depth: int, gaussian: bool) -> Along:
     return found
 
 
-def _cosines(one: Layer, depth: int, skip: float | None, variant: str) -> Along:
-    removed = 1.0 if variant == "outlier_removed" else 0.0
+def _cosines(one: Layer, depth: int, skip: float | None, removed: float) -> Along:
     states = moments_along_depth(one.n, one.variance, depth, skip=skip, removed=removed)
     found: Along = {"token_cosine": {}, "rank_one_residual": {}}
     for number, state in enumerate(states[1:], start=1):

@@ -77,7 +77,7 @@ def test_every_repair_is_its_formula(name, mask):
     first, other = mixing(mask, "first"), mixing(mask, "other")
     matrix = formula(name, first.dense(), other.dense(), mask)
     near = 1e-6 if name in ("outliers_removed", "ladder_removed") else 1e-12  # vectors by iteration
-    altered = Mixed(mixture_of(name, given), N, BETA, first, other)
+    altered = Mixed(mixture_of(name, given), N, first, other)
     V = np.random.default_rng(0).standard_normal((N, 5)) + 3
     scale = max(np.abs(matrix @ V).max(), np.abs(V).max())
     np.testing.assert_allclose(altered.apply(V), matrix @ V, atol=near * scale)
@@ -89,7 +89,7 @@ def test_every_repair_is_its_formula(name, mask):
 def test_repairs_and_the_variants_with_closed_spectra_say_the_same(name):
     """Two definitions, one meaning: `variants` alters matrices, `repairs` acts in networks."""
     A = mixing("causal", "first")
-    mixed = Mixed(mixture_of(name, Circumstances(n=N, width=32, beta=BETA, mask="causal")), N, BETA, A)
+    mixed = Mixed(mixture_of(name, Circumstances(n=N, width=32, beta=BETA, mask="causal")), N, A)
     np.testing.assert_allclose(mixed.apply(np.eye(N)), variant(name).alter(A.dense()), atol=1e-13)
 
 
