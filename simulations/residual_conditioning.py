@@ -119,14 +119,14 @@ def predict(setting: Setting) -> dict[str, Any]:
 
 def claims(results: Results) -> list[Any]:
     """Exponents, and what a residual connection does and does not guarantee."""
-    from simulations.pages.residual_conditioning import all_claims
+    from simulations.claims.residual_conditioning import all_claims
 
     return all_claims(results)
 
 
 def summary(results: Results) -> str:
     """What the skip connection buys at the largest n, in one sentence."""
-    from simulations.pages.residual_conditioning import sentence
+    from simulations.claims.residual_conditioning import sentence
 
     return sentence(results)
 

@@ -1,8 +1,8 @@
 """One transformer layer, forwards with what it must remember, and backwards.
 
 Derived by hand: with P = softmax(c Q K^T) by rows, dS = P * (dP - rowsum(P * dP)); a normalised token y = (x - mean)/sd
-has dx = (dy - mean(dy) - y mean(dy y))/sd. Every formula is analytic, so that weights may be complex: a step of size
-1e-30 along i gives directional derivatives to the last digit (no conjugate is ever taken).
+has dx = (dy - mean(dy) - y mean(dy y))/sd. Weights may be complex, and no conjugate is ever taken: a step of size 1e-30
+along i gives directional derivatives to the last digit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy import special
 from rmt.regression.transformer_model import Layer, Transformer
 
 _EPSILON = 1e-5  # added to the variance of a token before its root
-_ROOT_TWO, _ROOT_TWO_PI = np.sqrt(2), np.sqrt(2 * np.pi)
+_ROOT_TWO_PI = np.sqrt(2 * np.pi)
 Array = Any
 
 
@@ -24,8 +24,8 @@ Array = Any
 class LayerTrace:
     """What a layer saw: tokens X, attention P (batch, heads, n, n), output Z of attention and H of the layer.
 
-    `entered` and `activated` are what attention and the hidden units received; `scales` holds the standard deviations of
-    the tokens where they were normalised.
+    `entered` and `activated` are what attention and the hidden units received, `units` and `slopes` phi and phi' there;
+    `scales` holds the standard deviations of the tokens where they were normalised.
     """
 
     X: Array
@@ -36,7 +36,8 @@ class LayerTrace:
     P: Array
     Z: Array
     activated: Array
-    hidden: Array
+    units: Array
+    slopes: Array
     H: Array
     scales: tuple[Array, Array]
 
@@ -52,11 +53,11 @@ def forward(model: Transformer, layer: Layer, X: Array) -> LayerTrace:
     if model.norm == "post":
         Z, first = _normalise(Z)
     activated, second = _normalise(Z) if model.norm == "pre" else (Z, None)
-    hidden = activated @ layer.inner
-    H = Z + activate(model.activation, hidden) @ layer.outer
+    units, slopes = activate(model.activation, activated @ layer.inner)
+    H = Z + units @ layer.outer
     if model.norm == "post":
         H, second = _normalise(H)
-    return LayerTrace(X, entered, queries, keys, values, P, Z, activated, hidden, H, (first, second))
+    return LayerTrace(X, entered, queries, keys, values, P, Z, activated, units, slopes, H, (first, second))
 
 
 def backward(model: Transformer, layer: Layer, seen: LayerTrace, dH: Array) -> tuple[Array, list[Array]]:
@@ -64,9 +65,8 @@ def backward(model: Transformer, layer: Layer, seen: LayerTrace, dH: Array) -> t
     first, second = seen.scales
     if model.norm == "post":
         dH = _pull_norm(dH, seen.H, second)
-    act = activate(model.activation, seen.hidden)
-    outer = _pull_matrix(act, dH)
-    dhidden = (dH @ layer.outer.T) * _slope(model.activation, seen.hidden)
+    outer = _pull_matrix(seen.units, dH)
+    dhidden = (dH @ layer.outer.T) * seen.slopes
     inner = _pull_matrix(seen.activated, dhidden)
     dactivated = dhidden @ layer.inner.T
     dZ = dH + (_pull_norm(dactivated, seen.activated, second) if model.norm == "pre" else dactivated)
@@ -114,20 +114,21 @@ def _pull_norm(dy: Array, y: Array, scale: Array) -> Array:
     return (dy - dy.mean(axis=-1, keepdims=True) - y * (dy * y).mean(axis=-1, keepdims=True)) / scale
 
 
-def activate(name: str, x: Array) -> Array:
-    """phi, entry by entry."""
+def activate(name: str, x: Array) -> tuple[Array, Array]:
+    """(phi, phi') entry by entry; of complex x to first order in its imaginary part, which is all a complex step needs."""
+    real = x.real
     if name == "relu":
-        return x * (x.real > 0)
-    return np.tanh(x) if name == "tanh" else x * _normal_cdf(x)
-
-
-def _slope(name: str, x: Array) -> Array:
-    if name == "relu":
-        return x.real > 0
+        on = real > 0
+        return x * on, on.astype(float)
     if name == "tanh":
-        return 1 - np.tanh(x) ** 2
-    return _normal_cdf(x) + x * np.exp(-x * x / 2) / _ROOT_TWO_PI
-
-
-def _normal_cdf(x: Array) -> Array:
-    return (1 + special.erf(x / _ROOT_TWO)) / 2
+        value = np.tanh(real)
+        slope = 1 - value * value
+        bend = -2 * value * slope
+    else:
+        cdf, pdf = special.ndtr(real), np.exp(-real * real / 2) / _ROOT_TWO_PI
+        value, slope = real * cdf, cdf + real * pdf
+        bend = pdf * (2 - real * real)
+    if not np.iscomplexobj(x):
+        return value, slope
+    shift = 1j * x.imag
+    return value + slope * shift, slope + bend * shift

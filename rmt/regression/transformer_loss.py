@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse.linalg
 
-from rmt.regression.transformer_layer import LayerTrace, activate, backward, forward
+from rmt.regression.transformer_layer import LayerTrace, backward, forward
 from rmt.regression.transformer_model import TransformerWeights
 
 _COMPLEX_STEP = 1e-30
@@ -46,12 +47,8 @@ class SquaredLoss:
     def sharpness(self, weights: TransformerWeights, *, tolerance: float = 1e-3) -> float:
         """Largest eigenvalue of the second derivative, by Lanczos from the gradient."""
         start = self.value_and_gradient(weights)[1].entries
-        start = start if np.linalg.norm(start) > 0 else np.ones_like(start)
         operator = _operator(len(start), lambda v: self.hessian_product(weights, v))
-        found = scipy.sparse.linalg.eigsh(
-            operator, k=1, which="LA", v0=start, tol=tolerance, ncv=12, return_eigenvectors=False, maxiter=200
-        )
-        return float(found[0])
+        return _top(operator, tolerance=tolerance, start=start)
 
 
 def trace(weights: TransformerWeights, X: np.ndarray) -> tuple[list[LayerTrace], np.ndarray]:
@@ -109,21 +106,27 @@ def tangent_extremes(
 
     The smallest one by Lanczos is an upper bound that converges slowly where J J^T is badly conditioned.
     """
-    seen, F = trace(weights, X)
-    if explicit if explicit is not None else F.size <= _EXPLICIT:
+    operator = _tangent_operator(weights, X)
+    if explicit if explicit is not None else operator.shape[0] <= _EXPLICIT:
         values = np.linalg.eigvalsh(tangent_gram(weights, X))
         return float(values[0]), float(values[-1])
+    high = tangent_largest(weights, X)
+    flipped = _operator(operator.shape[0], lambda v: high * v - operator.matvec(v))
+    return max(high - _top(flipped, tolerance=1e-10, basis=64), 0.0), high
+
+
+def tangent_largest(weights: TransformerWeights, X: np.ndarray, *, tolerance: float = 1e-6) -> float:
+    """Largest eigenvalue of J J^T by Lanczos, from products with J and J^T alone."""
+    return _top(_tangent_operator(weights, X), tolerance=tolerance)
+
+
+def _tangent_operator(weights: TransformerWeights, X: np.ndarray) -> scipy.sparse.linalg.LinearOperator:
+    seen, F = trace(weights, X)
 
     def product(v: np.ndarray) -> np.ndarray:
         return push_forward(weights, X, pull_back(weights, seen, v.reshape(F.shape))).ravel()
 
-    operator, start = _operator(F.size, product), np.cos(np.arange(F.size))
-    high = scipy.sparse.linalg.eigsh(operator, k=1, which="LA", v0=start, tol=1e-6, return_eigenvectors=False)[0]
-    flipped = _operator(F.size, lambda v: high * v - product(v))
-    low = high - scipy.sparse.linalg.eigsh(
-        flipped, k=1, which="LA", v0=start, tol=1e-10, ncv=min(F.size, 64), return_eigenvectors=False
-    )[0]  # fmt: skip
-    return max(float(low), 0.0), float(high)
+    return _operator(F.size, product)
 
 
 def certificate(weights: TransformerWeights, X: np.ndarray) -> float:
@@ -138,8 +141,7 @@ def certificate(weights: TransformerWeights, X: np.ndarray) -> float:
             "the certificate is derived for one layer, one sequence, no norm and no pooling; use tangent_extremes"
         )
     seen = trace(weights, X)[0][0]
-    active = activate(model.activation, seen.hidden)
-    return _least(seen.H[0]) ** 2 + (_least(active[0]) * _least(weights.readout.T)) ** 2
+    return _least(seen.H[0]) ** 2 + (_least(seen.units[0]) * _least(weights.readout.T)) ** 2
 
 
 def _least(matrix: np.ndarray) -> float:
@@ -149,5 +151,19 @@ def _least(matrix: np.ndarray) -> float:
     return float(np.linalg.svd(matrix, compute_uv=False)[-1])
 
 
-def _operator(size: int, product) -> scipy.sparse.linalg.LinearOperator:
+def _operator(size: int, product: Callable[[np.ndarray], np.ndarray]) -> scipy.sparse.linalg.LinearOperator:
     return scipy.sparse.linalg.LinearOperator((size, size), matvec=product, dtype=np.float64)
+
+
+def _top(
+    operator: scipy.sparse.linalg.LinearOperator, *, tolerance: float, basis: int = 12, start: np.ndarray | None = None
+) -> float:
+    """Largest eigenvalue of a symmetric operator, always from the same start."""
+    size = operator.shape[0]
+    if size <= basis:
+        return float(np.linalg.eigvalsh(operator.matmat(np.eye(size)))[-1])
+    start = np.cos(np.arange(size)) if start is None or not start.any() else start
+    found = scipy.sparse.linalg.eigsh(
+        operator, k=1, which="LA", v0=start, tol=tolerance, ncv=basis, return_eigenvectors=False, maxiter=1000
+    )
+    return float(found[0])

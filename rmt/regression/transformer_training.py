@@ -20,9 +20,10 @@ WATCHED = ("loss", "smallest", "largest", "tangent_smallest", "tangent_largest",
 class Run:
     """A finished run.
 
-    losses (steps + 1,) up to where it stopped; `curves` maps each name of `WATCHED` to values at `checkpoints` (NaN after
-    the end). `reached` is the first step with a loss below 1e-3 of the first one, None where it is never that low.
-    `late_rate` and `late_law`: logarithm of the loss ratio over the last `LATE` steps, measured and with a frozen kernel.
+    losses (steps + 1,) up to where it stopped; `curves` maps each name of `WATCHED` to values at `checkpoints` (after the
+    end, loss and drift stay and the others are NaN). `reached` is the first step with a loss below 1e-3 of the first one,
+    None where it is never that low. `late_rate` and `late_law`: logarithm of the loss ratio over the last `LATE` steps,
+    measured and with a frozen kernel.
     """
 
     last: TrainingState
@@ -82,6 +83,9 @@ def train(
         if last.loss <= goal * last.first_loss:
             break
     assert last is not None
+    for name in ("loss", "drift"):  # a run that has ended stays where it is
+        kept = curves[name][np.isfinite(curves[name])]
+        curves[name][marks > last.step] = last.loss if name == "loss" else kept[-1]
     rate = law = math.nan
     if watched and isinstance(rule, GradientDescent) and last.diverged_at is None:
         rate, law = _late(rule, loss, last, states)
@@ -95,7 +99,11 @@ def _watch(loss: SquaredLoss, start: TransformerWeights, state: TrainingState, w
         low, high = tangent_extremes(state.weights, loss.X)
         values = np.linalg.svd(trace(state.weights, loss.X)[0][-1].Z[0], compute_uv=False)
         seen |= {"smallest": float(values[-1]), "largest": float(values[0])}
-        seen |= {"tangent_smallest": low, "tangent_largest": high, "sharpness": loss.sharpness(state.weights)}
+        seen |= {
+            "tangent_smallest": low,
+            "tangent_largest": high,
+            "sharpness": loss.sharpness(state.weights, tolerance=1e-2),
+        }
     return seen
 
 

@@ -1,0 +1,228 @@
+"""What training says: global minimum, stall, effect of the skip, induction of the proof, rate, depth."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import special
+
+from rmt.statistics.claims import Claim, bound_claim
+from rmt.theorems.residual_convergence import SOURCE
+from simulations.claims.residual_groups import draws_of, groups_along, in_every_draw, scales
+
+if TYPE_CHECKING:
+    from rmt.experiments.results import Results
+
+GOAL = 1e-10  # loss over its start that counts as the global minimum
+SKIP = 0.25  # skip scales from which on the paper's statements are expected to hold
+
+
+def all_claims(results: Results) -> list[Claim]:
+    """Every claim that the settings of this sweep can speak to."""
+    found: list[Claim] = []
+    for group in groups_along(results, "skip_scale", least=1):
+        kept = [s for s in group if s.skip_scale >= SKIP]
+        if group[0].data != "sentences":
+            if kept:
+                found += [_global_minimum(results, kept), _linear_rate(results, kept), *_induction(results, kept)]
+            if group[0].skip_scale == 0:
+                found += [_global_minimum(results, group[:1]), _linear_rate(results, group[:1])]
+        found += [*_monotone(results, group), *_stall(results, group), *_conditioning(results, kept)]
+    return [*found, *_deeper(results), *_collapse(results)]
+
+
+def sentence(results: Results) -> str:
+    """Median loss over its start at the end of training, by data and skip scale."""
+    parts = []
+    for group in groups_along(results, "skip_scale", least=1):
+        ends = [np.nanmedian(draws_of(results, s, "final_loss_ratio")) for s in group if _defined(results, s)]
+        if ends:
+            depth = f", depth {group[0].depth}" if group[0].depth > 1 else ""
+            parts.append(f"{group[0].data}{depth}: " + ", ".join(f"{end:.1e}" for end in ends))
+    named = scales(next(groups_along(results, "skip_scale", least=1)))
+    return f"Median final loss over the first one, skip scale {named}: " + "; ".join(parts) + "."
+
+
+def _defined(results: Results, setting: Any) -> bool:
+    return bool(np.isfinite(draws_of(results, setting, "final_loss_ratio")).any())
+
+
+def _words(setting: Any, *, scale: bool = False) -> str:
+    parts = [f"{setting.data} data"]
+    if setting.data == "correlated":
+        parts[0] = f"tokens of correlation {setting.correlation:g}"
+    if setting.depth > 1:
+        parts.append(f"depth {setting.depth}")
+    parts += [f"{setting.norm}-norm"] if setting.norm != "none" else []
+    parts += [f"{setting.heads} heads"] if setting.heads > 1 else []
+    parts += ["Adam"] if setting.optimizer == "adam" else []
+    parts += [f"skip {setting.skip_scale:g}"] if scale else []
+    return ", ".join(parts)
+
+
+def _plain(setting: Any) -> bool:
+    """Whether the paper's statement about one layer and gradient descent is meant, and expected."""
+    return setting.data == "iid" and setting.optimizer == "gd" and setting.depth == 1 and setting.rate <= 0.5
+
+
+def _global_minimum(results: Results, group: list[Any]) -> Claim:
+    ratios = [GOAL / draws_of(results, s, "final_loss_ratio") for s in group]
+    return in_every_draw(
+        f"{_words(group[0])}, skip {scales(group)}: the loss falls below {GOAL:g} of its start in {group[0].steps} steps",
+        ratios,
+        expected="supported" if _plain(group[0]) and group[0].skip_scale >= SKIP else None,
+        source=SOURCE,
+    )
+
+
+def _linear_rate(results: Results, group: list[Any]) -> Claim:
+    growth = max(float(np.nanmax(draws_of(results, s, "sharpness_growth"))) for s in group)
+    claim = in_every_draw(
+        f"{_words(group[0])}, skip {scales(group)}: no step is slower than 1 - mu lambda_min of the first tangent kernel "
+        f"(sharpness grew up to {growth:.2g} times)",
+        [draws_of(results, s, "worst_step_over_bound") for s in group],
+        expected="supported" if _plain(group[0]) and group[0].skip_scale >= SKIP else None,
+        source=SOURCE,
+    )
+    return claim
+
+
+def _induction(results: Results, group: list[Any]) -> list[Claim]:
+    """What the proof carries from step to step; at these sizes nothing forces it, so nothing is expected."""
+    return [
+        in_every_draw(
+            f"{_words(group[0])}, skip {scales(group)}: {name} stays above half its start",
+            [2 * draws_of(results, s, quantity) for s in group],
+            expected=None,
+            source=SOURCE,
+        )
+        for name, quantity in (
+            ("s_min of the attention output", "smallest_floor"),
+            ("lambda_min of the tangent kernel", "tangent_floor"),
+        )
+    ]
+
+
+def _monotone(results: Results, group: list[Any]) -> Iterator[Claim]:
+    """Loss after a fixed number of steps against the skip scale: every step up lowers it, and the whole range does."""
+    if len(group) < 2 or group[0].data == "iid":
+        return
+    ends = [draws_of(results, s, "final_loss_ratio") for s in group]
+    series = group[0].data == "weather" and group[0].depth == 1 and group[0].optimizer == "gd"
+    for text, pairs, at in (
+        ("every larger skip", list(itertools.pairwise(ends)), [s.skip_scale for s in group[1:]]),
+        (
+            f"skip {group[-1].skip_scale:g} against {group[0].skip_scale:g}",
+            [(ends[0], ends[-1])],
+            [group[-1].skip_scale],
+        ),
+    ):
+        yield bound_claim(
+            f"{_words(group[0])}: {text} ends at a lower loss after {group[0].steps} steps",
+            at,
+            [one / other for one, other in pairs],
+            bound=1.0,
+            side="lower",
+            along="skip_scale",
+            expected="supported" if series else None,
+            source=SOURCE,
+            statistic="median",
+        )
+
+
+def _stall(results: Results, group: list[Any]) -> Iterator[Claim]:
+    """Correlated tokens stall without the skip."""
+    by_scale = {s.skip_scale: s for s in group}
+    if group[0].data == "correlated" and {0.0, 1.0} <= set(by_scale):
+        without, with_it = (draws_of(results, by_scale[scale], "final_loss_ratio") for scale in (0.0, 1.0))
+        yield bound_claim(
+            f"{_words(group[0])}: without the skip the loss ends at least 10 times higher",
+            [1.0],
+            [without / with_it],
+            bound=10.0,
+            side="lower",
+            along="skip_scale",
+            expected="supported" if group[0].optimizer == "gd" and group[0].depth == 1 else None,
+            source=SOURCE,
+            statistic="median",
+        )
+
+
+def _conditioning(results: Results, group: list[Any]) -> Iterator[Claim]:
+    """log rate = a + b log s_min + c log s_max over skip scales and draws; the draw is the unit of the error."""
+    if len(group) < 3 or group[0].data == "sentences":
+        return
+    columns = [
+        np.stack([np.log(draws_of(results, s, name)) for s in group], axis=1)
+        for name in ("mean_rate", "smallest_singular_value", "largest_singular_value")
+    ]
+    if len(columns[0]) < 4 or not all(np.isfinite(column).all() for column in columns):
+        return
+    coefficients, errors = _regression(columns[0], np.stack(columns[1:], axis=-1))
+    for at, (name, sign) in enumerate((("s_min", 1), ("s_max", -1))):
+        half = -float(special.stdtrit(len(columns[0]) - 1, 0.025)) * errors[at]
+        low, high = float(coefficients[at] - half), float(coefficients[at] + half)
+        verdict = "undecided"
+        if sign * low > 0 and sign * high > 0:
+            verdict = "supported"
+        elif sign * low < 0 and sign * high < 0:
+            verdict = "contradicted"
+        yield Claim(
+            f"{_words(group[0])}: the rate {'grows' if sign > 0 else 'falls'} with {name} of the attention output, "
+            f"{'s_max' if sign > 0 else 's_min'} held",
+            "draw",
+            None,
+            float(coefficients[at]),
+            (low, high),
+            "supported" if sign > 0 and _plain(group[0]) else None,
+            verdict,
+            SOURCE,
+            f"slope of log rate; {len(columns[0])} draws at skip {scales(group)}, jackknife over draws",
+        )
+
+
+def _regression(y: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Slopes of y (draws, settings) on x (draws, settings, k), with standard errors by leaving out one draw at a time."""
+
+    def slopes(kept: np.ndarray) -> np.ndarray:
+        design = np.concatenate([np.ones((*x[kept].shape[:2], 1)), x[kept]], axis=-1).reshape(-1, x.shape[-1] + 1)
+        return np.linalg.lstsq(design, y[kept].ravel(), rcond=None)[0][1:]
+
+    draws = len(y)
+    left_out = np.array([slopes(np.arange(draws) != at) for at in range(draws)])
+    spread = np.sqrt((draws - 1) / draws * np.sum((left_out - left_out.mean(axis=0)) ** 2, axis=0))
+    return slopes(np.arange(draws) >= 0), spread
+
+
+def _deeper(results: Results) -> Iterator[Claim]:
+    """Whether more layers end lower."""
+    for group in groups_along(results, "depth"):
+        ends = [draws_of(results, s, "final_loss_ratio") for s in group]
+        yield bound_claim(
+            f"{_words(group[0], scale=True).replace(f', depth {group[0].depth}', '')}: every deeper network of "
+            f"{', '.join(str(s.depth) for s in group)} layers ends at a lower loss after {group[0].steps} steps",
+            [s.depth for s in group[1:]],
+            [one / other for one, other in itertools.pairwise(ends)],
+            bound=1.0,
+            side="lower",
+            along="depth",
+            expected=None,
+            source=SOURCE,
+            statistic="median",
+        )
+
+
+def _collapse(results: Results) -> Iterator[Claim]:
+    """Tokens of deep networks at initialisation: s_2/s_1 with the skip against without it."""
+    for group in groups_along(results, "skip_scale"):
+        if group[0].skip_scale == 0 and group[0].depth > 1:
+            alone = draws_of(results, group[0], "token_gap_ratio")
+            yield in_every_draw(
+                f"{_words(group[0])}: a skip of {scales(group[1:])} keeps s_2/s_1 of the last tokens 10 times higher",
+                [draws_of(results, s, "token_gap_ratio") / (10 * np.maximum(alone, 1e-300)) for s in group[1:]],
+                expected="supported" if group[1].skip_scale >= SKIP and group[0].norm == "none" else None,
+                source=SOURCE,
+            )

@@ -1,0 +1,59 @@
+"""Settings of the residual experiments side by side, and statements that every draw must keep."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rmt.statistics.claims import Claim
+
+if TYPE_CHECKING:
+    from rmt.experiments.results import Results
+
+ENOUGH = 8  # draws from which on draws without exception support a statement
+
+
+def groups_along(results: Results, field: str, *, least: int = 2, **fields: Any) -> Iterator[list[Any]]:
+    """Settings that differ in one field only, sorted by it, in groups of at least `least`."""
+    groups: dict[Any, list[Any]] = {}
+    for setting in results.where(**fields):
+        record = tuple((f.name, getattr(setting, f.name)) for f in dataclasses.fields(setting) if f.name != field)
+        groups.setdefault(record, []).append(setting)
+    for members in groups.values():
+        if len(members) >= least:
+            yield sorted(members, key=lambda s: getattr(s, field))
+
+
+def in_every_draw(claim: str, ratios: Iterable[np.ndarray], *, expected: str | None, source: str) -> Claim:
+    """A statement that every draw must keep (ratio >= 1), whatever the setting: one exception contradicts it.
+
+    One array of ratios over the same draws for each setting. `measured` is the smallest ratio, `interval` the range of the
+    worst ones of each draw. From 8 draws on, draws that all keep the statement support it, as far as they can: the detail
+    bounds the share of exceptions. Undefined ratios are left out and counted.
+    """
+    worst_of_draw = np.min(np.stack(list(ratios)), axis=0)
+    finite = worst_of_draw[np.isfinite(worst_of_draw)]
+    undefined = worst_of_draw.size - finite.size
+    if finite.size == 0:
+        return Claim(claim, "draw", 1.0, None, None, expected, "undecided", source, "no defined draws")
+    low, high, broken = float(finite.min()), float(finite.max()), int(np.sum(finite < 1))
+    verdict = "contradicted" if broken else "supported" if finite.size >= ENOUGH and not undefined else "undecided"
+    detail = f"broken in {broken} of {finite.size} draws, median of their worst ratios {np.median(finite):.3g}"
+    if not broken:
+        detail += f"; exceptions are rarer than {1 - 0.05 ** (1 / finite.size):.2g} (95 %)"
+    if undefined:
+        detail += f"; {undefined} draws undefined"
+    return Claim(claim, "draw", 1.0, low, (low, high), expected, verdict, source, detail)
+
+
+def draws_of(results: Results, setting: Any, quantity: str) -> np.ndarray:
+    """The draws of a quantity."""
+    return results.samples[setting][quantity]
+
+
+def scales(group: list[Any]) -> str:
+    """The skip scales of a group, in words."""
+    return ", ".join(f"{s.skip_scale:g}" for s in group)
