@@ -82,14 +82,7 @@ class PieceLaw:
         below = -2 / np.pi * (path.imag - z.imag * g.real)
         density = -2 / np.pi * g.imag
 
-        u = np.concatenate([np.linspace(1.0, 0.2, 100, endpoint=False), np.geomspace(0.2, 0.01, 50)])
-        top = end * (1 - 0.3 * u**2)
-        top_g = cauchy_descending(pieces, top, np.minimum(top, bulk), _TOP_LEVELS)
-        top_density = -2 / np.pi * top_g.imag
-        weight = top_density * 0.6 * end * u
-        tail = 2 / 3 * top_density[-1] * (end - top[-1])
-        above = tail + np.concatenate([[0.0], np.cumsum(((weight[1:] + weight[:-1]) / 2 * -np.diff(u))[::-1])])[::-1]
-
+        top, top_density, above = self._top
         zero = pieces.zero_mass
         mass = zero + below[-1] + above[0]
         scaled = zero + np.maximum.accumulate(np.maximum(below, 0)) * (1 - zero - above[0]) / below[-1]
@@ -99,6 +92,19 @@ class PieceLaw:
             density=np.concatenate([density[:-1], top_density, [0.0]]),
             mass=float(mass),
         )
+
+    @functools.cached_property
+    def _top(self) -> tuple[Array, Array, Array]:
+        """Points from 0.7 edge up to the edge, the density there, and the mass above each."""
+        pieces, end = self.pieces, self.edge
+        u = np.concatenate([np.linspace(1.0, 0.2, 100, endpoint=False), np.geomspace(0.2, 0.01, 50)])
+        top = end * (1 - 0.3 * u**2)
+        bulk = np.sqrt(pieces.variances[pieces.ranks > 0.3].sum() or pieces.second_moment)
+        density = -2 / np.pi * cauchy_descending(pieces, top, np.minimum(top, bulk), _TOP_LEVELS).imag
+        weight = density * 0.6 * end * u
+        tail = 2 / 3 * density[-1] * (end - top[-1])
+        above = tail + np.concatenate([[0.0], np.cumsum(((weight[1:] + weight[:-1]) / 2 * -np.diff(u))[::-1])])[::-1]
+        return top, density, above
 
     @functools.cached_property
     def _log_cdf(self) -> PchipInterpolator:
@@ -174,4 +180,10 @@ class PieceLaw:
 
         Closer than the edge, which lacks the Tracy-Widom shift of finite rank (1-3 % at rank 16-64).
         """
-        return self.quantile(1 - (np.asarray(k, float) - 0.5) / self.n)
+        share = (np.asarray(k, float) - 0.5) / self.n
+        top, _, above = self._top
+        if np.any(share > above[0]):
+            return self.quantile(1 - share)
+        # Near the edge the mass above grows like (edge - x)^(3/2): to that power 2/3 the table is smooth.
+        depth = PchipInterpolator(np.append(0.0, above[::-1] ** (2 / 3)), np.append(0.0, self.edge - top[::-1]))
+        return (self.edge - depth(share ** (2 / 3)))[()]

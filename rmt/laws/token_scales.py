@@ -70,10 +70,12 @@ def typical_scales(width: float, head_dim: int, *, sphere: float | None = None) 
     high = float(np.min((1 + s) * (1 + c * s) ** 2 / s))
     z = high * np.sin(np.linspace(0.0, math.pi / 2, 2001)[1:-1]) ** 4  # fine at both ends
     # c^2 s^3 + (2 c + c^2) s^2 + (1 + 2 c - z) s + 1 = 0; the complex root is the one on the support.
-    density = np.zeros(z.size)
-    for k, point in enumerate(z):
-        roots = np.roots([c * c, 2 * c + c * c, 1 + 2 * c - point, 1.0])
-        density[k] = np.max(np.abs(roots.imag)) / point / math.pi
+    companion = np.zeros((z.size, 3, 3))
+    companion[:, 0] = np.stack(
+        [np.full(z.size, -(2 + c) / c), (z - 1 - 2 * c) / c**2, np.full(z.size, -1 / c**2)], axis=1
+    )
+    companion[:, [1, 2], [0, 1]] = 1.0
+    density = np.abs(np.linalg.eigvals(companion).imag).max(axis=1) / z / math.pi
     cdf = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2 * np.diff(z))])
     probability = (np.arange(head_dim) + 0.5) / head_dim
     squares = np.interp(probability, cdf / cdf[-1], z)

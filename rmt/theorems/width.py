@@ -11,6 +11,7 @@ from rmt.theorems.eigenvalues import eigenvalue_predictions
 from rmt.theorems.layer import layer
 from rmt.theorems.light_weights import LIGHT, LightWeights
 from rmt.theorems.rank_collapse import token_predictions
+from rmt.theorems.shared_layer import shared_predictions
 from rmt.theorems.spectral_gap import Predictions, matrix_predictions
 
 MODELS = ("iid", "keyquery")
@@ -69,10 +70,13 @@ class OneLayer:
 
     @property
     def shared(self) -> bool:
-        """Whether the logits come from the tokens whose values are averaged (orthonormal Gaussian ones are as good as
-        independent)."""
-        known = ("independent", "orthonormal")
-        return self.model == "keyquery" and (self.tokens not in known or self.weight_init != "gaussian")
+        """Whether it matters that logits and values come from the same tokens.
+
+        Orthonormal tokens times weights with iid entries have queries, keys and values as good as independent.
+        """
+        if self.model != "keyquery" or self.tokens == "independent":
+            return False
+        return self.tokens != "orthonormal" or self.weight_init == "orthogonal"
 
     def unknown(self) -> str | None:
         """Why no theorem here speaks of the attention matrix of this layer, or None."""
@@ -85,8 +89,11 @@ class OneLayer:
                 return f"{name} {getattr(self, name):g}: no prediction"
         if self.norm != "none":
             return f"norm {self.norm}: no prediction"
-        if self.shared:
-            return f"{self.tokens} tokens with {self.weight_init} weights: no prediction"
+        if self.shared and (self.tokens not in ("gaussian", "layernorm") or self.mask != "none"):
+            mask = "" if self.mask == "none" else f" and mask {self.mask}"
+            return f"{self.tokens} tokens with {self.weight_init} weights{mask}: no prediction"
+        if self.shared and self.position == "rope":
+            return f"rope over {self.tokens} tokens: no prediction"
         if self.mask == "causal" and self.model == "iid" and self.weights in LIGHT:
             return f"mask causal with {self.weights} weights: no prediction"
         if self.variant not in KNOWN[self.mask]:
@@ -99,7 +106,7 @@ class OneLayer:
             return f"{self.heads} heads: no prediction for their tokens"
         if self.mask == "causal" and self.variant != "plain":
             return f"variant {self.variant} with mask {self.mask}: no prediction for its tokens"
-        if self.tokens not in ("independent", "orthonormal") or self.weight_init != "gaussian":
+        if self.tokens not in ("independent", "orthonormal") or self.weight_init == "orthogonal":
             return f"{self.tokens} tokens with {self.weight_init} weights: no prediction"
         return None
 
@@ -121,6 +128,16 @@ def width_predictions(one: OneLayer, *, equations_up_to: float = math.inf) -> Pr
     beta = 0.0 if light else float(one.beta or 0.0)
     model = layer(one.n, beta, one.head_dim if one.model == "keyquery" else None, light)
     removed = one.variant == "outlier_removed"
+    if one.shared and not model.uniform:
+        return shared_predictions(
+            one.n,
+            beta,
+            head_dim=one.head_dim or 64,
+            width=one.width,
+            tokens=one.tokens,
+            weight_init=one.weight_init,
+            removed=removed,
+        )
     found = matrix_predictions(model, removed=removed) | eigenvalue_predictions(model, removed=removed)
     if one.unknown_tokens() is None:
         orthonormal = one.tokens == "orthonormal"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import TYPE_CHECKING, Any
 
 from rmt.statistics.claims import bound_claim, exponent_claim, limit_claim
+from rmt.statistics.contrasts import ratio_claim
 
 if TYPE_CHECKING:
     from rmt.experiments.results import Results
@@ -25,6 +27,7 @@ def width_claims(results: Results) -> list[Any]:
         usual = first.plain_scores and first.norm == "none" and first.tokens in ("independent", "orthonormal")
         if usual and len(sizes) >= 3:
             found += _laws(results, sizes)
+    found += _universality(results, [max(sizes, key=lambda s: s.n) for sizes in groups.values()])
     if any(s.attention != "softmax" for s in results.settings):
         found += [_gap(results, sizes) for sizes in groups.values()]
     return found
@@ -65,6 +68,31 @@ def _laws(results: Results, sizes: list[Any]) -> list[Any]:
             source="nait-saada2024",
         )
     )
+    return found
+
+
+def _universality(results: Results, settings: list[Any]) -> list[Any]:
+    """Weights with iid entries share one law whatever the law of an entry; orthogonal weights have another (derived)."""
+    found = []
+    for one in settings:
+        if one.weight_init == "gaussian" or not one.plain_scores:
+            continue
+        other = dataclasses.replace(one, weight_init="gaussian")
+        if other not in settings:
+            continue
+        alike = one.weight_init != "orthogonal" or one.model == "iid"
+        found.append(
+            ratio_claim(
+                f"{one.weight_init} weights, {one.tokens.split('/')[-1]} tokens, {_label(one)}: s2 as with gaussian weights",
+                results.samples[one]["second_singular_value"],
+                results.samples[other]["second_singular_value"],
+                predicted=1.0,
+                tolerance=0.05,
+                along="weight_init",
+                expected="supported" if alike else "contradicted",
+                source="derived: only S_Q and S_K matter, see rmt.laws.token_scales",
+            )
+        )
     return found
 
 

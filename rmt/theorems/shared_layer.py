@@ -1,0 +1,105 @@
+"""Predictions for one attention matrix whose queries and keys are made of the same Gaussian or layer-normalised tokens."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+
+from rmt.laws.shared_tokens import SharedTokensLaw
+from rmt.laws.token_scales import Scales, typical_scales
+from rmt.theorems.layer import MOST_RANKS, Layer
+from rmt.theorems.prediction import (
+    Approximation,
+    Prediction,
+    Statistic,
+    absolute_band,
+    out_of_range,
+    relative_band,
+)
+from rmt.theorems.spectral_gap import Predictions
+
+SOURCE = "hayase2025; derived, see rmt.laws.shared_tokens"
+VALIDITY = "n >= 300, beta <= 1, head_dim >= 16, width >= 2 head_dim"
+
+
+def shared_predictions(
+    n: int, beta: float, *, head_dim: int, width: int, tokens: str, weight_init: str = "gaussian", removed: bool
+) -> Predictions:
+    """What to expect of A, or of A - 11^T/n where `removed`; tokens "gaussian" or "layernorm".
+
+    Only second moments of the weights matter once width and head_dim are large (universality, a heuristic): gaussian,
+    uniform, truncated and rademacher weights share one law. Orthogonal ones have canonical scales all one, so that their
+    law is that of independent queries and keys, on the sphere where tokens are normalised.
+    s_1^2 = 1 + sigma_n^2/n + column effect, the latter with the effective dimension d_e in place of d_k; the bulk by
+    `SharedTokensLaw.top_value`.
+
+    Bands: sigma_n^2 5 %, s_1^2 - 1 15 %, values of the bulk 8 %, stable rank after removal 16 %.
+    """
+    names = [
+        "top_singular_value",
+        "second_singular_value",
+        "gap_ratio",
+        "attention_stable_rank",
+        "frobenius_norm_squared",
+    ]
+    names += [] if removed else ["spectral_gap"]
+    reason = _limits(n, beta, head_dim, width)
+    law = None if reason else _law(n, float(beta), head_dim, width, tokens == "layernorm", weight_init == "orthogonal")
+    reason = reason or (law.validity if law is not None else "")
+    if reason or law is None:
+        refused = out_of_range(reason, source=SOURCE)
+        found: Predictions = dict.fromkeys(names, refused)
+        return found | {"singular_value": dict.fromkeys(range(1, MOST_RANKS + 1), refused)}
+    variance = law.top.pieces.second_moment
+    bulk = [float(value) / math.sqrt(n) for value in np.atleast_1d(law.top_value(np.arange(1, MOST_RANKS + 1)))]
+    if removed:
+        values = {rank: _about(value, relative_band(value, 0.08)) for rank, value in enumerate(bulk, 1)}
+        ratio, stable = bulk[1] / bulk[0], variance / bulk[0] ** 2
+        return {
+            "frobenius_norm_squared": _about(variance, relative_band(variance, 0.05), "mean"),
+            "top_singular_value": values[1],
+            "second_singular_value": values[2],
+            "singular_value": values,
+            "gap_ratio": _about(ratio, relative_band(ratio, 0.05)),
+            "attention_stable_rank": _about(stable, relative_band(stable, 0.16)),
+        }
+    effect = Layer(n, float(beta) * math.sqrt(law.scales.mean), law.scales.effective_dimension).column_effect  # type: ignore[arg-type]
+    squared = 1 + variance / n + effect
+    squared += (squared - 1) * variance / n
+    top = math.sqrt(squared)
+    slack = 0.15 * (squared - 1) / (2 * top)
+    first = _about(top, absolute_band(top, slack), "mean")
+    values = {1: first} | {rank: _about(value, relative_band(value, 0.08)) for rank, value in enumerate(bulk[:-1], 2)}
+    gap, stable = top - bulk[0], (1 + variance) / squared
+    return {
+        "frobenius_norm_squared": _about(1 + variance, absolute_band(1 + variance, 0.05 * variance), "mean"),
+        "top_singular_value": first,
+        "second_singular_value": values[2],
+        "singular_value": values,
+        "spectral_gap": _about(gap, absolute_band(gap, 0.08 * bulk[0] + slack)),
+        "gap_ratio": _about(bulk[0] / top, relative_band(bulk[0] / top, 0.08)),
+        "attention_stable_rank": _about(stable, absolute_band(stable, 0.05 * variance / squared), "mean"),
+    }
+
+
+@functools.lru_cache(maxsize=64)
+def _law(n: int, beta: float, head_dim: int, width: int, normalised: bool, orthogonal: bool) -> SharedTokensLaw:
+    sphere = width - 1.0 if normalised else None
+    if orthogonal:
+        return SharedTokensLaw(n, beta, Scales(np.ones(head_dim), 1.0, sphere))
+    return SharedTokensLaw(n, beta, typical_scales(width, head_dim, sphere=sphere))
+
+
+def _limits(n: int, beta: float, head_dim: int, width: int) -> str:
+    """Why the law is not asked here, or an empty string."""
+    if beta > 1:
+        return f"beta = {beta:g}: calibrated for beta <= 1 with shared tokens"
+    if width < 2 * head_dim:
+        return f"width = {width}, head_dim = {head_dim}: calibrated for width >= 2 head_dim"
+    return "" if n >= 300 else f"n = {n}: calibrated for n >= 300"
+
+
+def _about(value: float, band: tuple[float, float], statistic: Statistic = "median") -> Prediction:
+    return Approximation(value=value, band=band, statistic=statistic, source=SOURCE, validity=VALIDITY)
