@@ -1,9 +1,10 @@
-"""Bulk law: the whole spectrum of sqrt(n) (I - 11^T/n) A against its law.
+"""Bulk law: the whole spectrum of sqrt(n) (I - 11^T/n) A, or of a causal A, against its law.
 
 Experiment: sample attention matrices with iid weights and with key-query logits, remove the mean over queries, and
     compare all their singular values with a law: Kolmogorov distance, deciles, moments, leading values.
 Theory: quarter circle with the effective variance sigma_n^2 for iid weights; for key-query logits the typed law, whose
     low Hermite degrees have rank d_k, d_k (d_k + 1)/2, ..., so that the quarter circle is wrong at every n above d_k.
+    Under a causal mask the law of information plus noise: a ladder of values of order one, and a bulk without an edge.
 Figure: histogram with its law and the quarter circle as the rival; below it, the empirical cdf minus the law's, draw by
     draw, with the tolerated distance.
 """
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
 
 SQRT_LN2 = 0.8325546111576977  # beta for which the weights have standard deviation equal to their mean
 LEADING = 8
+LAWS = {
+    ("none", "iid"): "quarter circle",
+    ("none", "keyquery"): "typed law",
+    ("causal", "iid"): "causal law",
+    ("causal", "keyquery"): "causal law",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +42,7 @@ class Setting:
         "lognormal", "law of the iid weights", ("lognormal", "exponential", "uniform", "gamma")
     )
     head_dim: int | None = integer(64, "width d_k of queries and keys", at_least=2)
-    mask: str = choice("none", "which keys a query sees", ("none",))
+    mask: str = choice("none", "which keys a query sees", ("none", "causal"))
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -46,18 +53,20 @@ class Setting:
         derived["beta"] = None if light else self.beta or SQRT_LN2  # light weights have no temperature
         for name, value in derived.items():
             object.__setattr__(self, name, value)
-        if not iid and (self.beta or 0) > 6:
-            raise Meaningless(f"beta = {self.beta:g}: the key-query law is computed for beta <= 6; lower --beta")
+        if (not iid or self.mask == "causal") and (self.beta or 0) > 6:
+            raise Meaningless(f"beta = {self.beta:g}: this law is computed for beta <= 6; lower --beta")
+        if light and self.mask == "causal":
+            raise Meaningless(f"causal {derived['weights']} weights: no law; choose --weights lognormal or --mask none")
 
 
 def _bulk(setting: Setting) -> Any:
     from rmt.theorems.bulk import Bulk
 
-    return Bulk(setting.n, setting.beta, setting.head_dim, setting.weights or "lognormal")
+    return Bulk(setting.n, setting.beta, setting.head_dim, setting.weights or "lognormal", setting.mask)
 
 
 def measure(setting: Setting, draws: range, stream: Any, bench: Bench) -> dict[str, Any]:
-    """The spectrum of each draw, scaled by sqrt(n), without the exact zero of I - 11^T/n; and its distance to the laws."""
+    """The spectrum of each draw and its distance to the laws: of sqrt(n) (I - 11^T/n) A without its exact zero, or of A."""
     import numpy as np
 
     from rmt.statistics.distances import kolmogorov
@@ -84,12 +93,18 @@ def _spectrum(setting: Setting, draw: int, stream: Any, bench: Bench) -> Any:
 
     ensemble: Any
     if setting.model == "iid":
-        ensemble = MarkovAttention(n=setting.n, beta=setting.beta or 0.0, weights=setting.weights or "lognormal")
+        ensemble = MarkovAttention(
+            n=setting.n, beta=setting.beta or 0.0, weights=setting.weights or "lognormal", mask=setting.mask
+        )
     else:
-        ensemble = KeyQueryAttention(n=setting.n, head_dim=setting.head_dim or 64, beta=setting.beta or 0.0)
+        ensemble = KeyQueryAttention(
+            n=setting.n, head_dim=setting.head_dim or 64, beta=setting.beta or 0.0, mask=setting.mask
+        )
     matrix = ensemble.matrix(
         stream, draw, backend=bench.backend, dtype=bench.dtype, workers=bench.workers, memory_budget=bench.memory_budget
     )
+    if setting.mask == "causal":
+        return singular_values(to_host(matrix.dense())).values  # tiny ones matter in ln s
     # The exact zero is known to 1e-7 from the Gram matrix, which is enough to leave it out.
     found = singular_values(CENTRED.alter(to_host(matrix.dense())), tolerance=1e-6)
     return found.values[:-1] * setting.n**0.5
@@ -113,16 +128,18 @@ def claims(results: Results) -> list[Any]:
         if not sizes:
             continue
         keyquery = group.model == "keyquery"
+        wrong = keyquery or group.mask == "causal"
         temperature = f", beta = {group.beta:.4g}" if group.beta else ""
-        name = f"key-query logits, d_k = {group.head_dim}" if keyquery else f"iid {group.weights} weights"
+        name = "causal, " if group.mask == "causal" else ""
+        name += f"key-query logits, d_k = {group.head_dim}" if keyquery else f"iid {group.weights} weights"
         found.append(
             bound_claim(
                 f"{name}{temperature}: the spectrum is a quarter circle",
                 [s.n for s in sizes],
                 [results.samples[s]["_rival_distance"] for s in sizes],
                 bound=[_bulk(s).distance for s in sizes],
-                expected="contradicted" if keyquery else "supported",
-                source="nait-saada2024" if keyquery else "bordenave2012",
+                expected="contradicted" if wrong else "supported",
+                source="nait-saada2024" if wrong else "bordenave2012",
             )
         )
     return found
@@ -137,11 +154,13 @@ def summary(results: Results) -> str:
     for setting in results.where(n=largest):
         arrays = results.samples[setting]
         own, rival = (float(np.mean(arrays[name])) for name in ("kolmogorov_distance", "_rival_distance"))
-        if setting.model == "iid":
-            parts.append(f"with iid weights the quarter circle is {own:.2g} away")
-        else:
-            parts.append(f"with key-query logits the typed law is {own:.2g} away, the quarter circle {rival:.2g}")
-    return f"At n = {largest}, in Kolmogorov distance: " + "; ".join(dict.fromkeys(parts)) + "."
+        name = ("causal " if setting.mask == "causal" else "") + (
+            "iid weights" if setting.model == "iid" else "key-query"
+        )
+        law = LAWS[setting.mask, setting.model]
+        told = f"{name}: {law} {own:.2g}"
+        parts.append(told if law == "quarter circle" else f"{told} (quarter circle {rival:.2g})")
+    return f"At n = {largest}, Kolmogorov distances: " + "; ".join(dict.fromkeys(parts)) + "."
 
 
 def cost(setting: Setting, bench: Bench) -> Cost:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 
 import numpy as np
 
+from rmt.laws.causal import CausalLaw
 from rmt.laws.keyquery import KeyQueryLaw
 from rmt.laws.law import SpectralLaw
 from rmt.laws.quarter_circle import QuarterCircle
+from rmt.theorems.causal import causal_predictions
 from rmt.theorems.layer import Layer, layer
 from rmt.theorems.light_weights import LightWeights
 from rmt.theorems.phases import Phase
@@ -22,21 +25,30 @@ SOURCE = "bordenave2012; derived, see rmt.laws.keyquery"
 
 @dataclasses.dataclass(frozen=True)
 class Bulk:
-    """The singular values of sqrt(n) (I - 11^T/n) A without the exact zero, n - 1 of them.
+    """The singular values of sqrt(n) (I - 11^T/n) A without the exact zero, n - 1 of them; of A itself if causal, all n.
 
     head_dim: d_k of key-query logits, None for iid weights; beta: logit deviation, None for light weights ("uniform",
-    "exponential", "gamma").
+    "exponential", "gamma"); mask: "none" or "causal".
 
     Laws. iid: the quarter circle with the effective variance sigma_n^2. Key-query: `KeyQueryLaw`. Kolmogorov distance to
     one measured spectrum, mean over draws, as calibrated (4 draws, n = 300 / 1024): iid, beta .5: .010 / .004, .83: .018 /
     .0065, 1: .024 / .0115; key-query, d_k = 64, beta .5: .015 / .007, .83: .018 / .010; d_k = 32, beta 1: .013 / .010;
     d_k = 16, beta 1: .017 / .018. Hence `distance`: .015 from n = 1000 on for iid weights and d_k >= 32, else .03.
+    Causal: `CausalLaw`, bulk and ladder together; 3 draws, n = 512 / 1024: iid, beta .5: .017 / .014, .83: .013 / .011;
+    d_k = 64, beta .5: .025 / .021, .83: .026 / .025, 1: .041 / .040 (the spread of key norms is left out): `distance` .02
+    and .03, up to beta = .85 for key-query logits.
     """
 
     n: int
     beta: float | None
     head_dim: int | None = None
     weights: str = "lognormal"
+    mask: str = "none"
+
+    @property
+    def scale(self) -> float:
+        """What the singular values are multiplied by."""
+        return 1.0 if self.mask == "causal" else self.n**0.5
 
     @functools.cached_property
     def layer(self) -> Layer:
@@ -46,19 +58,25 @@ class Bulk:
 
     @functools.cached_property
     def law(self) -> SpectralLaw:
-        """The law of the n - 1 values; it exists for every beta > 0, trusted or not (`limits`)."""
+        """The law of the values; it exists for every beta > 0, trusted or not (`limits`), but for causal light weights."""
+        if self.mask == "causal":
+            if self.beta is None:
+                raise ValueError(f"causal {self.weights} weights: the causal law is that of a softmax; use lognormal")
+            return CausalLaw(self.n, self.beta, self.head_dim)
         if self.head_dim is None:
             return QuarterCircle(self.layer.variance)
         return KeyQueryLaw(self.n, self.head_dim, float(self.beta or 0.0))
 
     @property
     def rival(self) -> QuarterCircle:
-        """The law of independent entries with the same variance."""
-        return QuarterCircle(self.layer.variance)
+        """The law of independent entries with the same mean square."""
+        return QuarterCircle(self.layer.variance if self.mask == "none" else self.law.moment(2))
 
     @property
     def distance(self) -> float:
         """The Kolmogorov distance within which one spectrum follows the law."""
+        if self.mask == "causal":
+            return 0.02 if self.head_dim is None else 0.03
         wide = self.n < 1000 or (self.head_dim or 32) < 32
         return 0.03 if wide else 0.015
 
@@ -66,15 +84,25 @@ class Bulk:
         """Why the law is not trusted to that distance, or None where it is."""
         if self.n < 300:
             return f"n = {self.n}: calibrated for n >= 300"
-        if isinstance(self.law, KeyQueryLaw) and not self.law.in_range:
+        if self.mask == "causal" and self.head_dim is not None and (self.beta or 0) > 0.85:
+            return f"beta = {self.beta:g}: the causal bulk of key-query logits is calibrated up to .85"
+        if isinstance(self.law, KeyQueryLaw | CausalLaw) and not self.law.in_range:
             return self.law.validity
         if self.beta is not None and self.beta > (1.0 if self.head_dim is None else 1.25):
             return f"beta = {self.beta:g}: rows of such heavy weights differ too much at this n; lower beta"
         return None
 
     def top(self, rank: int) -> Prediction:
-        """sqrt(n) times the rank-th largest value, a median; its range is smaller: no single entry may carry it."""
-        if self.head_dim is None:
+        """The rank-th largest value, scaled, a median; its range is smaller: no single entry may carry it."""
+        if self.mask == "causal":
+            reason = self.limits()
+            if reason is None:
+                model = "iid" if self.head_dim is None else "keyquery"
+                known = causal_predictions(self.n, float(self.beta or 0.0), model=model, head_dim=self.head_dim)
+                ranks = known["singular_value"]
+                assert isinstance(ranks, Mapping)
+                return ranks[rank]
+        elif self.head_dim is None:
             reason = self.layer.limits()
             if reason is None:
                 value, detached = self.layer.leading[rank - 1]
@@ -103,7 +131,9 @@ def bulk_predictions(bulk: Bulk) -> Predictions:
         gone: Predictions = dict.fromkeys(names, refused)
         return gone | {"decile": dict.fromkeys(range(1, 10), refused), "leading_value": ranks}
     fourth: Prediction
-    if bulk.head_dim is None and bulk.beta is not None and bulk.beta > 0.9:
+    if bulk.mask == "causal":
+        fourth = out_of_range("causal: the ladder, which does not average out, carries the fourth power", source=SOURCE)
+    elif bulk.head_dim is None and bulk.beta is not None and bulk.beta > 0.9:
         fourth = out_of_range(f"beta = {bulk.beta:g}: single entries carry the fourth power above 0.9", source=SOURCE)
     else:
         fourth = _about(bulk.layer.fourth_moment if bulk.head_dim is None else bulk.law.moment(4), 0.05)

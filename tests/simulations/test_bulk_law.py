@@ -48,7 +48,15 @@ def test_page_has_two_panels_a_setting(tmp_path):
 
 @pytest.mark.slow
 def test_full_size_decides_its_rows(capsys, tmp_path):
-    found = document(capsys, "--n", "1024", "--check", "--out", str(tmp_path))
+    arguments = ("--n", "1024", "--model", "iid", "keyquery", "--mask", "none", "causal", "--check")
+    found = document(capsys, *arguments, "--out", str(tmp_path))
     assert decided(found["rows"]) >= 0.8
-    rival = found["claims"][1]
-    assert rival["verdict"] == rival["expected"] == "contradicted"
+    verdicts = [claim["verdict"] for claim in found["claims"]]
+    assert verdicts == ["supported"] + 3 * ["contradicted"]
+    assert verdicts == [claim["expected"] for claim in found["claims"]]
+
+
+def test_causal_light_weights_are_left_out(capsys, tmp_path):
+    arguments = ["--weights", "uniform", "--model", "iid", "--mask", "causal", "--out", str(tmp_path), "--no-figure"]
+    assert run_experiment(EXPERIMENT, arguments) == 2
+    assert "choose --weights lognormal or --mask none" in capsys.readouterr().err

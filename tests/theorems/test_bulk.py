@@ -45,6 +45,18 @@ def test_deciles_and_bands_come_from_one_law():
     assert found["leading_value"][1].value > found["leading_value"][8].value
 
 
+def test_causal_spectra_lie_within_the_stated_distance():
+    """Plain sampling, iid, n = 300: mean of 3 draws (sd of one .002); the law itself is tested with its equations."""
+    generator = np.random.default_rng(13)
+    bulk = Bulk(300, 0.83, mask="causal")
+    weights = np.tril(np.exp(0.83 * generator.standard_normal((3, 300, 300))))
+    spectra = np.linalg.svd(weights / weights.sum(-1, keepdims=True), compute_uv=False)
+    assert np.mean(kolmogorov(spectra, bulk.law)) < bulk.distance
+    found = bulk_predictions(bulk)
+    assert found["mean_square"].value == pytest.approx(np.mean(spectra**2), rel=0.04)
+    assert found["leading_value"][1].value == pytest.approx(np.median(spectra[:, 0]), rel=0.05)
+
+
 @pytest.mark.parametrize("weights, variance", [("uniform", 1 / 3), ("exponential", 1.0), ("gamma", 0.5)])
 def test_light_weights_have_their_own_variance(weights, variance):
     """Closed forms as n grows: 1/3, 1 and 1/2."""
@@ -59,6 +71,7 @@ def test_light_weights_have_their_own_variance(weights, variance):
         (Bulk(1024, 0.5, 8), "ladder"),
         (Bulk(1024, 2.0, 64), "single large entries"),
         (Bulk(1024, 1.5), "lower beta"),
+        (Bulk(1024, 1.0, 64, mask="causal"), "up to .85"),
     ],
 )
 def test_out_of_range_gives_no_number(bulk, words):
