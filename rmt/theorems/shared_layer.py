@@ -10,15 +10,8 @@ import numpy as np
 from rmt.laws.shared_tokens import SharedTokensLaw
 from rmt.laws.token_scales import Scales, typical_scales
 from rmt.theorems.layer import MOST_RANKS, Layer
-from rmt.theorems.prediction import (
-    Approximation,
-    Prediction,
-    Statistic,
-    absolute_band,
-    out_of_range,
-    relative_band,
-)
-from rmt.theorems.spectral_gap import Predictions
+from rmt.theorems.outlier_and_bulk import Errors, OutlierAndBulk, Predictions
+from rmt.theorems.prediction import out_of_range
 
 SOURCE = "hayase2025; derived, see rmt.laws.shared_tokens"
 VALIDITY = "n >= 300, beta <= 1, head_dim >= 16, width >= 2 head_dim"
@@ -52,36 +45,17 @@ def shared_predictions(
         refused = out_of_range(reason, source=SOURCE)
         found: Predictions = dict.fromkeys(names, refused)
         return found | {"singular_value": dict.fromkeys(range(1, MOST_RANKS + 1), refused)}
-    variance = law.top.pieces.second_moment
-    bulk = [float(value) / math.sqrt(n) for value in np.atleast_1d(law.top_value(np.arange(1, MOST_RANKS + 1)))]
-    if removed:
-        values = {rank: _about(value, relative_band(value, 0.08)) for rank, value in enumerate(bulk, 1)}
-        ratio, stable = bulk[1] / bulk[0], variance / bulk[0] ** 2
-        return {
-            "frobenius_norm_squared": _about(variance, relative_band(variance, 0.05), "mean"),
-            "top_singular_value": values[1],
-            "second_singular_value": values[2],
-            "singular_value": values,
-            "gap_ratio": _about(ratio, relative_band(ratio, 0.05)),
-            "attention_stable_rank": _about(stable, relative_band(stable, 0.16)),
-        }
-    effect = Layer(n, float(beta) * math.sqrt(law.scales.mean), law.scales.effective_dimension).column_effect  # type: ignore[arg-type]
-    squared = 1 + variance / n + effect
-    squared += (squared - 1) * variance / n
-    top = math.sqrt(squared)
-    slack = 0.15 * (squared - 1) / (2 * top)
-    first = _about(top, absolute_band(top, slack), "mean")
-    values = {1: first} | {rank: _about(value, relative_band(value, 0.08)) for rank, value in enumerate(bulk[:-1], 2)}
-    gap, stable = top - bulk[0], (1 + variance) / squared
-    return {
-        "frobenius_norm_squared": _about(1 + variance, absolute_band(1 + variance, 0.05 * variance), "mean"),
-        "top_singular_value": first,
-        "second_singular_value": values[2],
-        "singular_value": values,
-        "spectral_gap": _about(gap, absolute_band(gap, 0.08 * bulk[0] + slack)),
-        "gap_ratio": _about(bulk[0] / top, relative_band(bulk[0] / top, 0.08)),
-        "attention_stable_rank": _about(stable, absolute_band(stable, 0.05 * variance / squared), "mean"),
-    }
+    spread = law.scales.effective_dimension
+    model = OutlierAndBulk(
+        n=n,
+        variance=law.top.pieces.second_moment,
+        effect=Layer(n, float(beta) * math.sqrt(law.scales.mean), spread).column_effect,  # type: ignore[arg-type]
+        bulk=tuple(float(value) / math.sqrt(n) for value in law.top_value(np.arange(1, MOST_RANKS + 1))),
+        errors=Errors(variance=0.05, top=0.15, bulk=0.08),
+        source=SOURCE,
+        validity=VALIDITY,
+    )
+    return model.removed() if removed else model.kept()
 
 
 @functools.lru_cache(maxsize=64)
@@ -99,7 +73,3 @@ def _limits(n: int, beta: float, head_dim: int, width: int) -> str:
     if width < 2 * head_dim:
         return f"width = {width}, head_dim = {head_dim}: calibrated for width >= 2 head_dim"
     return "" if n >= 300 else f"n = {n}: calibrated for n >= 300"
-
-
-def _about(value: float, band: tuple[float, float], statistic: Statistic = "median") -> Prediction:
-    return Approximation(value=value, band=band, statistic=statistic, source=SOURCE, validity=VALIDITY)

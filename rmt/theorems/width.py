@@ -10,6 +10,7 @@ from rmt.theorems.causal_ladder import causal_cosine, ladder_predictions
 from rmt.theorems.eigenvalues import eigenvalue_predictions
 from rmt.theorems.layer import layer
 from rmt.theorems.light_weights import LIGHT, LightWeights
+from rmt.theorems.normalised_heads import qk_norm_predictions
 from rmt.theorems.rank_collapse import token_predictions
 from rmt.theorems.shared_layer import shared_predictions
 from rmt.theorems.spectral_gap import Predictions, matrix_predictions
@@ -87,8 +88,8 @@ class OneLayer:
         for name in ("cap", "sink", "slope"):
             if getattr(self, name) is not None:
                 return f"{name} {getattr(self, name):g}: no prediction"
-        if self.norm != "none":
-            return f"norm {self.norm}: no prediction"
+        if self.norm != "none" and (self.shared or self.mask != "none"):
+            return f"norm {self.norm} over {self.tokens} tokens, mask {self.mask}: no prediction"
         if self.shared and (self.tokens not in ("gaussian", "layernorm") or self.mask != "none"):
             mask = "" if self.mask == "none" else f" and mask {self.mask}"
             return f"{self.tokens} tokens with {self.weight_init} weights{mask}: no prediction"
@@ -128,6 +129,8 @@ def width_predictions(one: OneLayer, *, equations_up_to: float = math.inf) -> Pr
     beta = 0.0 if light else float(one.beta or 0.0)
     model = layer(one.n, beta, one.head_dim if one.model == "keyquery" else None, light)
     removed = one.variant == "outlier_removed"
+    if one.norm == "qk" and not model.uniform:
+        return qk_norm_predictions(one.n, beta, head_dim=one.head_dim or 64, removed=removed)
     if one.shared and not model.uniform:
         return shared_predictions(
             one.n,
