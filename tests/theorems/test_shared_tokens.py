@@ -1,0 +1,115 @@
+"""Predictions for tokens shared by queries, keys and values: limits, ranges and a sample."""
+
+import math
+
+import numpy as np
+import pytest
+
+from rmt.theorems.rank_collapse import token_predictions
+from rmt.theorems.shared_tokens import layer, shared_token_predictions
+
+
+def draw(n, width, head_dim, value_width, beta, *, norm, seed):
+    generator = np.random.default_rng([seed, n, width, value_width])
+    X = generator.standard_normal((n, width))
+    if norm:
+        X -= X.mean(axis=1, keepdims=True)
+        X /= X.std(axis=1, keepdims=True)
+    q, k = generator.standard_normal((2, width, head_dim)) / math.sqrt(width)
+    A = np.exp(beta / math.sqrt(head_dim) * (X @ q) @ (X @ k).T)
+    A /= A.sum(axis=1, keepdims=True)
+    return A, A @ X @ (generator.standard_normal((width, value_width)) / math.sqrt(width))
+
+
+def measured(A, T):
+    s = np.linalg.svd(A, compute_uv=False)
+    squares = np.linalg.svd(T, compute_uv=False) ** 2
+    unit = T / np.linalg.norm(T, axis=1, keepdims=True)
+    n = len(T)
+    return {
+        "frobenius_norm_squared": np.sum(A**2),
+        "top_singular_value": s[0],
+        "second_singular_value": s[1],
+        "spectral_gap": s[0] - s[1],
+        "gap_ratio": s[1] / s[0],
+        "attention_stable_rank": np.sum(A**2) / s[0] ** 2,
+        "token_stable_rank": squares.sum() / squares[0],
+        "gram_stable_rank": np.sum(squares**2) / squares[0] ** 2,
+        "token_cosine": (np.sum(unit.sum(axis=0) ** 2) - n) / (n * (n - 1)),
+        "rank_one_residual": np.linalg.norm(T - T.mean(axis=0)) / np.linalg.norm(T),
+    }
+
+
+@pytest.mark.parametrize("norm", [True, False])
+def test_bands_hold_the_mean_of_a_sample(norm):
+    """Oracle: numpy, 12 draws at n = width = 300, d_k = 64, beta = .7; band plus 6 standard errors (2e-9 a row).
+
+    Negative control: beta = .8 leaves the band in the stable ranks and the Frobenius norm.
+    """
+    rows = [measured(*draw(300, 300, 64, 300, 0.7, norm=norm, seed=seed)) for seed in range(12)]
+    tokens = "layernorm" if norm else "gaussian"
+    found = shared_token_predictions(300, 0.7, width=300, head_dim=64, tokens=tokens)
+    wrong = shared_token_predictions(300, 0.8, width=300, head_dim=64, tokens=tokens)
+    missed = set()
+    for name in rows[0]:
+        values = np.array([row[name] for row in rows])
+        slack = 6 * values.std(ddof=1) / math.sqrt(12)
+        low, high = found[name].band
+        assert low - slack < values.mean() < high + slack, name
+        low, high = wrong[name].band
+        if not low - slack < values.mean() < high + slack:
+            missed.add(name)
+    assert "token_stable_rank" in missed and "frobenius_norm_squared" in missed
+
+
+def test_coherent_tokens_keep_more_rank_than_independent_values():
+    """Published, n/d = 1000/256, d_v = 64, beta = 1, layer norm: 6.0 +- .45, where 1 + sigma^2 = 2.7."""
+    found = shared_token_predictions(1000, 1.0, width=256, head_dim=64, value_width=64, tokens="layernorm")
+    assert found["token_stable_rank"].value == pytest.approx(6.0, rel=0.1)
+    one = layer(1000, 1.0, 256, 64, 64, "layernorm")
+    assert one.eigenvalue_moments[0] == pytest.approx(1000 / 256 + 1.72, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "n, width, beta, published",
+    [(1000, 256, 0.5, 2.34), (1000, 768, 1.0, 3.57), (500, 512, 1.0, 3.56), (1000, 256, 1.0, 6.0)],
+)
+def test_published_stable_ranks(n, width, beta, published):
+    """Measured by others on six draws (standard errors 3-8 %): within 12 %."""
+    found = shared_token_predictions(n, beta, width=width, head_dim=64, value_width=64, tokens="layernorm")
+    assert found["token_stable_rank"].value == pytest.approx(published, rel=0.12)
+
+
+@pytest.mark.parametrize(
+    "n, width, beta, published", [(1500, 256, 1.0, 7.28), (1500, 768, 1.0, 3.61), (1500, 256, 0.5, 1.80)]
+)
+def test_published_mean_eigenvalues(n, width, beta, published):
+    mean, _ = layer(n, beta, width, 64, 64, "layernorm").eigenvalue_moments
+    assert mean == pytest.approx(published, rel=0.06)
+
+
+def test_second_value_of_the_standard_head():
+    """Published medians at n = 1500, d = 256, d_k = 64: 8.76 (beta = 1), 4.28 (.5), over sqrt(n), within 5 %."""
+    for beta, published in ((1.0, 8.76), (0.5, 4.28)):
+        found = shared_token_predictions(1500, beta, width=256, head_dim=64, tokens="layernorm")
+        assert found["second_singular_value"].value * math.sqrt(1500) == pytest.approx(published, rel=0.05)
+
+
+def test_without_coherence_the_older_formula_comes_back():
+    """Width and value width >> n: coherence n beta^2/width vanishes, token rank tends to that of independent values."""
+    from rmt.theorems.layer import layer as independent
+
+    shared = shared_token_predictions(300, 0.5, width=30000, head_dim=64, tokens="gaussian")
+    plain = token_predictions(
+        independent(300, 0.5, 64), removed=False, orthonormal=False, width=30000, value_width=30000
+    )
+    ratio = shared["token_stable_rank"].value / plain["token_stable_rank"].value
+    assert ratio == pytest.approx(1, abs=0.05)
+
+
+def test_ranges_are_named():
+    found = shared_token_predictions(1000, 1.2, width=256, head_dim=64, tokens="gaussian")
+    assert found["token_stable_rank"].value is None and "1.2" in found["token_stable_rank"].validity
+    assert shared_token_predictions(1000, 0.5, width=16, head_dim=16, tokens="gaussian")["gap_ratio"].value is None
+    with pytest.raises(ValueError, match="orthonormal"):
+        shared_token_predictions(1000, 0.5, width=256, head_dim=64, tokens="orthonormal")
