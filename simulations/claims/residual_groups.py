@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from scipy import stats
 
-from rmt.statistics.claims import Claim
+from rmt.statistics.claims import CONTRADICTION_LEVEL, Claim, verdict_of
 
 if TYPE_CHECKING:
     from rmt.experiments.results import Results
@@ -47,6 +48,34 @@ def in_every_draw(claim: str, ratios: Iterable[np.ndarray], *, expected: str | N
     if undefined:
         detail += f"; {undefined} draws undefined"
     return Claim(claim, "draw", 1.0, low, (low, high), expected, verdict, source, detail)
+
+
+def mostly(claim: str, happened: Sequence[np.ndarray], *, along: str, expected: str | None, source: str) -> Claim:
+    """Several things that each happen in more than half of all draws, by the sign test; one boolean array for each.
+
+    `measured` is the smallest share, `interval` its exact 95 % interval (Clopper and Pearson). Supported: every share is
+    above one half at 95 %, contradicted: one is below it at 1e-3, both one-sided and shared by the things. No law of the
+    draws is assumed: losses of training runs differ by orders of magnitude from draw to draw.
+    """
+    draws = min(len(one) for one in happened)
+    counts = [int(np.sum(one[:draws])) for one in happened]
+
+    def beyond(level: float, side: Literal["greater", "less"]) -> list[bool]:
+        return [stats.binomtest(count, draws, 0.5, side).pvalue <= level / len(counts) for count in counts]
+
+    verdict = verdict_of(all(beyond(0.05, "greater")), any(beyond(CONTRADICTION_LEVEL, "less")))
+    ends = stats.binomtest(min(counts), draws).proportion_ci(0.95)
+    return Claim(
+        claim,
+        along,
+        0.5,
+        min(counts) / draws,
+        (float(ends.low), float(ends.high)),
+        expected,
+        verdict,
+        source,
+        f"{', '.join(map(str, counts))} of {draws} draws",
+    )
 
 
 def draws_of(results: Results, setting: Any, quantity: str) -> np.ndarray:

@@ -81,10 +81,12 @@ def test_the_skip_removes_the_stall_of_correlated_tokens(tmp_path):
 
 @pytest.mark.slow
 def test_the_weather_result_is_monotone_in_the_skip(tmp_path):
-    """8 windows and weights, 5 skip scales: each larger skip ends lower (median of pairs, 95 % shared), 30 to 60 s."""
-    results = trained(tmp_path, data="weather", skip_scale=(0.0, 0.25, 0.5, 1.0, 2.0), draws=8)
-    claims = {claim.claim: claim.verdict for claim in EXPERIMENT.claims(results)}
-    assert claims["weather data: every larger skip ends at a lower loss after 2000 steps"] == "supported"
+    """16 windows and weights, 5 skip scales, a sign test for each pair (5 % shared by 4): about 50 s of one core."""
+    results = trained(tmp_path, data="weather", skip_scale=(0.0, 0.25, 0.5, 1.0, 2.0), draws=16)
+    claims = [claim for claim in EXPERIMENT.claims(results) if "lower loss" in claim.claim]
+    assert [claim.verdict for claim in claims] == ["supported", "supported"]
+    medians = [np.median(results.samples[s]["final_loss_ratio"]) for s in results.settings]
+    assert medians == sorted(medians, reverse=True)
 
 
 @pytest.mark.slow
