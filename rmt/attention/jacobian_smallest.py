@@ -20,7 +20,7 @@ from rmt.attention.jacobian import AttentionJacobian
 
 __all__ = ["smallest_by_products"]
 
-ITERATIONS = 80
+ITERATIONS, FEWEST = 80, 20  # up to 1024 tokens; beyond, in inverse proportion to them
 GUESSES = 6  # vectors that LOBPCG moves together
 SAMPLED = 32  # tokens whose blocks make the means
 
@@ -30,8 +30,10 @@ Map = Callable[[np.ndarray], np.ndarray]
 def smallest_by_products(jacobian: AttentionJacobian, start: np.ndarray, nonzero: int) -> float:
     """An upper bound, meant to be close, of the `nonzero`-th singular value of one head on tokens of full column rank."""
     rows, columns = jacobian.shape
+    iterations = max(FEWEST, min(ITERATIONS, ITERATIONS * 1024 // len(jacobian.tokens)))
     if nonzero == rows:
-        return _lobpcg(lambda x: jacobian.matvec(jacobian.rmatvec(x)), rows, start, _left_preconditioner(jacobian))
+        inverse = _left_preconditioner(jacobian)
+        return _lobpcg(lambda x: jacobian.matvec(jacobian.rmatvec(x)), rows, start, inverse, iterations)
     project = _without_gauge(jacobian)
     inverse = _right_preconditioner(jacobian)
     return _lobpcg(
@@ -39,6 +41,7 @@ def smallest_by_products(jacobian: AttentionJacobian, start: np.ndarray, nonzero
         columns,
         start,
         lambda x: project(inverse(project(x))),
+        iterations,
     )
 
 
@@ -124,7 +127,7 @@ def _without_gauge(jacobian: AttentionJacobian) -> Map:
     return lambda stack: np.stack([one(x) for x in stack])
 
 
-def _lobpcg(gram: Map, size: int, start: np.ndarray, precondition: Map) -> float:
+def _lobpcg(gram: Map, size: int, start: np.ndarray, precondition: Map, iterations: int) -> float:
     """sqrt of the smallest Ritz value; `gram` and `precondition` act on stacks (k, size)."""
     from scipy.sparse.linalg import LinearOperator, lobpcg
 
@@ -144,6 +147,6 @@ def _lobpcg(gram: Map, size: int, start: np.ndarray, precondition: Map) -> float
             "ignore", UserWarning
         )  # it says that it stopped early: its value is an upper bound anyway
         values, _ = lobpcg(
-            operator(gram), guesses.T, M=operator(precondition), largest=False, tol=1e-8, maxiter=ITERATIONS
+            operator(gram), guesses.T, M=operator(precondition), largest=False, tol=1e-8, maxiter=iterations
         )
     return float(np.sqrt(max(values.min(), 0.0)))

@@ -1,7 +1,9 @@
 """Spectral conditioning of a model in one line: W + C in place of W, through torch.nn.utils.parametrize.
 
 C is constant: W alone is trained, optimiser states and the number of parameters stay what they were. A shift holds one
-number and no matrix; the other corrections keep C in a buffer, so that a state_dict carries it.
+number and no matrix; the other corrections keep C in a buffer, so that a state_dict carries it. While training, one copy of
+each conditioned weight is held from the forward to the backward pass: +0.7 % of all memory at width 384 with 64 sequences of
+196 tokens, +3 % with 8 (python -m benchmarks.pytorch_drop_ins). A baked model holds nothing.
 """
 
 from __future__ import annotations
