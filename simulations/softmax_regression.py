@@ -142,7 +142,8 @@ def cost(setting: Setting, bench: Bench) -> Cost:
     """Rough time of one draw on one core: 5 ns per attention entry and gradient at width 4, 0.25 ns more per column."""
     entry = (4 + 0.25 * setting.width) * 1e-9
     pilot = min(setting.n, 250) ** 2 * 6 if setting.count == 1 else 6 * 32**3
-    sweeps = setting.passes + 20 + 2 * setting.width**2
+    parameters = setting.width * (setting.outputs + setting.width)
+    sweeps = setting.passes + 20 + (parameters if parameters <= 256 else 0)
     seconds = entry * (setting.count * setting.n**2 * sweeps + pilot * setting.passes) + 0.2
     memory = 8 * setting.n * (setting.count * 3 * setting.width + 64) + 10**7
     return Cost(seconds=seconds, memory=memory, least_memory=memory)

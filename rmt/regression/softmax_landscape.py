@@ -16,6 +16,7 @@ VERDICTS = ("converged", "slow", "saddle", "spurious minimum")
 _PLAIN_SLOPE = 0.1  # of the gradient that a slow approach along the least curvature would still have
 _NEGATIVE = 0.01  # of the least curvature: below minus this a direction leads down
 _FLAT = 1e-9  # of s_1: smallest curvature that is told from none
+_FREE_SIZE = 256  # parameters up to which a Hessian is always affordable
 _PLAIN_GAIN = 0.1  # of the missing risk that a place on the way down still promises
 
 
@@ -102,7 +103,7 @@ class Standstill:
 
     verdict: str
     gradient_norm: float
-    least_curvature: float
+    least_curvature: float | None
     gap: float
 
 
@@ -117,21 +118,25 @@ def standstill(
     than a tenth of that is slow. Below, a curvature under -m/100 says saddle. Without one the quadratic model of the
     objective says how much can still be gained; less than a tenth of the missing risk says spurious minimum, more says
     slow (a plateau).
-    Costs p d + d^2 Hessian products: for small d.
+    The eigenvalues cost p d + d^2 Hessian products; above 256 of them they are spent only where the gradient does not
+    decide, and `least_curvature` is None elsewhere.
     """
     values = problem.singular_values
     least = float(values[-1] * (2 if problem.outputs == problem.width else 1))
     slope = whitened_gradient(problem, objective.value_and_gradient(weights)[1], tau=tau)
-    second = whitened_hessian(objective, problem, weights, tau=tau)
-    curvatures, directions = np.linalg.eigh(0.5 * (second + second.T))
     gap = end.excess - goal.excess
+    verdict = ""
     if end.excess <= 2 * goal.excess or end.risk <= goal.risk:
         verdict = "converged"
     elif slope.norm > _PLAIN_SLOPE * np.sqrt(2 * least * gap):
         verdict = "slow"
-    elif curvatures[0] < -_NEGATIVE * least:
+    if verdict and slope.vector().size > _FREE_SIZE:
+        return Standstill(verdict, slope.norm, None, gap)
+    second = whitened_hessian(objective, problem, weights, tau=tau)
+    curvatures, directions = np.linalg.eigh(0.5 * (second + second.T))
+    if not verdict and curvatures[0] < -_NEGATIVE * least:
         verdict = "saddle"
-    else:
+    if not verdict:
         # a direction flatter than this counts as that flat, so that a plateau promises much
         gain = 0.5 * float(np.sum((directions.T @ slope.vector()) ** 2 / np.maximum(curvatures, _FLAT * values[0])))
         verdict = "spurious minimum" if gain < _PLAIN_GAIN * (end.risk - goal.risk) else "slow"

@@ -7,8 +7,9 @@ import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rmt.statistics.claims import Claim, constant_claim
-from simulations.claims.softmax_groups import OWN, above_claim, along, draws_of
+from rmt.statistics.claims import Claim
+from rmt.statistics.contrasts import ratio_claim
+from simulations.claims.softmax_groups import OWN, above_claim, along, draws_of, label
 
 if TYPE_CHECKING:
     from rmt.experiments.results import Results
@@ -69,24 +70,26 @@ def _covariance(results: Results) -> Iterator[Claim | None]:
     """What the condition number of the covariance changes: the end of a run, and the steps of the population descent."""
     for first, group in along(results, "condition"):
         low, high = group[0], group[-1]
-        own = first.optimizer in OWN and first.start == "spectral"
+        name = f"n = {first.n}, {label(first, without='condition')}"
         yield above_claim(
-            f"n = {first.n}, {first.optimizer}, {first.start} start: "
-            f"kappa(Sigma) = {high.condition:g} ends above {low.condition:g}",
+            f"{name}: kappa(Sigma) = {high.condition:g} ends above {low.condition:g}",
             "condition",
             draws_of(results, high, "excess_risk"),
             draws_of(results, low, "excess_risk"),
-            expected=None if own else "supported" if first.optimizer == "gd" else None,
+            expected="supported" if first.optimizer == "gd" else None,
             source=SOURCE,
         )
-        steps = [draws_of(results, s, "population_steps") for s in group]
-        if all(len(drawn) for drawn in steps):
-            yield constant_claim(
-                f"{first.optimizer}: steps of the population descent to 1e-10 do not depend on kappa(Sigma)",
-                [s.condition for s in group],
-                steps,
+        many, few = draws_of(results, high, "population_steps"), draws_of(results, low, "population_steps")
+        if len(many):
+            count = min(len(many), len(few))
+            yield ratio_claim(
+                f"{name}: population steps at kappa(Sigma) = {high.condition:g} are those at {low.condition:g}",
+                many[:count],
+                few[:count],
+                predicted=1.0,
                 tolerance=0.1,
                 along="condition",
+                paired=True,
                 expected="supported" if first.optimizer == "preconditioned" else "contradicted",
                 source=STEPS,
             )

@@ -32,15 +32,20 @@ def draws_of(results: Results, setting: Any, quantity: str) -> np.ndarray:
     return results.samples[setting].get(quantity, np.empty(0))
 
 
-def label(setting: Any) -> str:
-    """How the runs of a group are named."""
+def label(setting: Any, *, without: str = "") -> str:
+    """How the runs of a group are named; `without` is the field along which they are compared."""
+    unusual = {
+        "contexts": ("one", "n contexts"),
+        "width": (4, f"d = {setting.width}"),
+        "condition": (10.0, f"kappa(Sigma) = {setting.condition:g}"),
+        "target_condition": (3.0, f"kappa(T) = {setting.target_condition:g}"),
+        "noise": (0.0, f"noise {setting.noise:g}"),
+        "tau": (4 * setting.largest, f"tau = {setting.tau:g}"),
+    }
     parts = [f"{setting.optimizer}, {setting.start} start, regulariser {setting.regularizer}"]
-    if setting.contexts == "n":
-        parts.append("n contexts")
-    if setting.condition != 10:
-        parts.append(f"kappa(Sigma) = {setting.condition:g}")
-    if setting.tau != 4 * setting.largest:
-        parts.append(f"tau = {setting.tau:g}")
+    for field, (usual, said) in unusual.items():
+        if field != without and getattr(setting, field) != usual:
+            parts.append(said)
     return ", ".join(parts)
 
 

@@ -86,7 +86,7 @@ def _end(
         "value_norm": last.value_norm,
         **{name: float(seen.verdict == verdict) for verdict, name in names.items()},
         "final_gradient_norm": seen.gradient_norm,
-        "least_curvature": seen.least_curvature,
+        "least_curvature": np.nan if seen.least_curvature is None else seen.least_curvature,
     }
 
 
