@@ -1,36 +1,21 @@
-"""Predictions for one layer whose queries, keys and values are all made of the same tokens X."""
+"""Predictions for the tokens after one layer whose queries, keys and values are made of the same tokens X."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
 
 from rmt.laws.lognormal_softmax import effective_variance
-from rmt.laws.shared_tokens import SharedTokensLaw, degree_weights
+from rmt.laws.shared_tokens import degree_weights
 from rmt.laws.token_scales import Scales, typical_scales
 from rmt.laws.types import Types, chi_square_types
-from rmt.theorems.prediction import Approximation, Prediction, Statistic, out_of_range, relative_band
+from rmt.theorems.prediction import Approximation, Prediction, out_of_range, relative_band
 
-Predictions: TypeAlias = dict[str, Prediction | Mapping[int, Prediction]]
-Tokens: TypeAlias = Literal["gaussian", "layernorm"]
-
-SOURCE = "derived: law of shared tokens, see rmt.laws.shared_tokens"
-COHERENT = "derived: coherent and incoherent parts of the tokens, see rmt.theorems.shared_tokens"
-MOST_RANKS = 8
-_MATRIX_NAMES = (
-    "frobenius_norm_squared",
-    "top_singular_value",
-    "second_singular_value",
-    "spectral_gap",
-    "gap_ratio",
-    "attention_stable_rank",
-)
-_TOKEN_NAMES = ("token_stable_rank", "gram_stable_rank", "gram_stable_rank_excess", "token_cosine", "rank_one_residual")
+SOURCE = "derived: coherent and incoherent parts of the tokens, see rmt.theorems.shared_tokens"
+_NAMES = ("token_stable_rank", "gram_stable_rank", "gram_stable_rank_excess", "token_cosine", "rank_one_residual")
 
 
 @dataclass(frozen=True)
@@ -45,7 +30,7 @@ class SharedLayer:
     width: int
     head_dim: int
     value_width: int
-    tokens: Tokens
+    tokens: str
 
     @functools.cached_property
     def scales(self) -> Scales:
@@ -79,11 +64,6 @@ class SharedLayer:
     def mean_row_squared(self) -> float:
         """E |A^T u|^2, u = 1/sqrt(n)."""
         return 1 + self.variance / self.n + self.column_effect
-
-    @functools.cached_property
-    def law(self) -> SharedTokensLaw:
-        """The law of the singular values of sqrt(n) (I - J) A."""
-        return SharedTokensLaw(self.n, self.beta, self.scales)
 
     @functools.cached_property
     def eigenvalue_moments(self) -> tuple[float, float]:
@@ -153,11 +133,6 @@ class SharedLayer:
         own = self.beta**2 * self.types.values * self.n / self.width + self.row_variances
         return float(self.types.mean(1 / np.sqrt(1 + own))) ** 2
 
-    @property
-    def top_value_squared(self) -> float:
-        """s_1(A)^2, as for independent tokens: |A^T u|^2 and a small second-order term."""
-        return self.mean_row_squared + (self.mean_row_squared - 1) * self.variance / self.n
-
     def limits(self) -> str | None:
         """Why the predictions do not hold here, or None."""
         effective = self.scales.effective_dimension
@@ -175,82 +150,46 @@ class SharedLayer:
 
 
 def shared_token_predictions(
-    n: int, beta: float, *, width: int, head_dim: int, tokens: Tokens, value_width: int | None = None
-) -> Predictions:
-    """What to expect of A and of T = A X W_V, by quantity; `singular_value` maps a rank of A to its prediction.
-
-    Means, but medians for the singular values, gap and ratio of A. Weights are Gaussian of variance 1/width; a draw of them
-    moves all logits of a layer together (their deviation by about 1/sqrt(width head_dim)).
+    n: int, beta: float, *, width: int, head_dim: int, tokens: str, value_width: int
+) -> dict[str, Prediction]:
+    """What to expect of T = A X W_V, by quantity; all are means over tokens and weights.
 
     Measured over predicted, 40, 24, 8 draws at n = width = value_width = 256, 512, 1024, and 10-24 at (n, width, value width) =
-    (1024, 256, 64), (512, 512, 64), (1024, 768, 64), d_k = 64, beta 0.3 to 1, Gaussian and layer-normalised tokens: ||A||_F^2
-    0.984 to 1.005; s_1^2 - 1 0.91 to 1.08; s_2 0.99 to 1.047 (n = 256, beta = 1), ranks 3 to 8 0.98 to 1.027; mean eigenvalue
-    of T_c^T T_c 0.97 to 1.01; token stable rank 0.95 to 1.07 (0.98 to 1.01 for value_width >= 256), where values from
-    independent tokens would give 1 + sigma^2, up to 2.3 times less; excess of the Gram stable rank 0.95 to 1.08, for
-    value_width 64 0.81 to 1.21 at standard errors of 0.05 to 0.18; cosine 0.97 to 1.05 (value_width 64: to 1.09).
-    Bands: 2 % of ||A||_F^2 - 1, 10 % of s_1^2 - 1, 5 % for the values of the bulk, 3 % for the stable rank of A; of T 5 %, excess
-    and Gram rank 15 % of the excess (value_width < 256: cosine and stable rank 10 %, excess 25 %).
-    Raises ValueError for unknown tokens.
+    (1024, 256, 64), (512, 512, 64), (1024, 768, 64), d_k = 64, beta 0.3 to 1, Gaussian and layer-normalised tokens: mean
+    eigenvalue of T_c^T T_c 0.97 to 1.01; token stable rank 0.98 to 1.01 for value_width >= 256, else 0.95 to 1.07 (values from
+    independent tokens would give 1 + sigma^2, up to 2.3 times less); excess of the Gram stable rank 0.95 to 1.08, for
+    value_width 64 0.81 to 1.21 at standard errors of 0.05 to 0.18; cosine 0.97 to 1.05, for value_width 64 to 1.09.
+    Bands: 5 %, excess 15 %; for value_width < 256 10 % and 25 %. Raises ValueError for unknown tokens.
     """
     if tokens not in ("gaussian", "layernorm"):
         raise ValueError(f"tokens {tokens}: predicted are gaussian and layernorm")
-    if head_dim > width:
+    if beta == 0:
         return {}
-    one = layer(n, float(beta), width, head_dim, value_width or width, tokens)
-    reason = one.limits() if beta > 0 else "beta = 0: A = 11^T/n exactly, tokens do not matter"
-    if reason:
-        return _refused(reason)
-    return _matrix(one) | _after(one)
-
-
-def _matrix(one: SharedLayer) -> Predictions:
-    total, top = one.mean_row_squared + one.variance, math.sqrt(one.top_value_squared)
-    bulk = one.law.top_value(np.arange(1, MOST_RANKS)) / math.sqrt(one.n)
-    first = _about(top, 0.1 * (top - 1) / top)
-    ranks: dict[int, Prediction] = {1: first}
-    ranks |= {rank: _about(float(value), 0.05) for rank, value in enumerate(bulk, 2)}
-    second = float(bulk[0])
-    return {
-        "frobenius_norm_squared": _about(total, 0.02 * (total - 1) / total, "mean"),
-        "top_singular_value": first,
-        "second_singular_value": ranks[2],
-        "singular_value": ranks,
-        "spectral_gap": _about(top - second, (0.1 * (top - 1) + 0.05 * second) / (top - second)),
-        "gap_ratio": _about(second / top, 0.05),
-        "attention_stable_rank": _about(total / top**2, 0.03, "mean"),
-    }
-
-
-def _after(one: SharedLayer) -> Predictions:
+    reason = f"head_dim = {head_dim} over width {width}: the head must not be wider than the tokens"
+    one = layer(n, float(beta), width, head_dim, value_width, tokens) if head_dim <= width else None
+    if one is None or (reason := one.limits() or ""):
+        return dict.fromkeys(_NAMES, out_of_range(reason, source=SOURCE))
     excess, apart = one.excess, 1 - one.mean_token / one.energy
-    wide = one.value_width >= 256
-    width, rest = (0.05, 0.15) if wide else (0.10, 0.25)
+    band, rest = (0.05, 0.15) if value_width >= 256 else (0.10, 0.25)
     return {
-        "token_stable_rank": _about(one.energy / one.top_squared, width, "mean", COHERENT),
-        "gram_stable_rank": _about(1 + excess, rest * excess / (1 + excess), "mean", COHERENT),
-        "gram_stable_rank_excess": _about(excess, rest, "mean", COHERENT),
-        "token_cosine": _about(one.cosine, width, "mean", COHERENT),
-        "rank_one_residual": _about(math.sqrt(apart), 0.05, "mean", COHERENT),
+        "token_stable_rank": _about(one.energy / one.top_squared, band),
+        "gram_stable_rank": _about(1 + excess, rest * excess / (1 + excess)),
+        "gram_stable_rank_excess": _about(excess, rest),
+        "token_cosine": _about(one.cosine, band),
+        "rank_one_residual": _about(math.sqrt(apart), 0.05),
     }
 
 
-def _refused(reason: str) -> Predictions:
-    matrix, after = out_of_range(reason, source=SOURCE), out_of_range(reason, source=COHERENT)
-    found: Predictions = {"singular_value": dict.fromkeys(range(1, MOST_RANKS + 1), matrix)}
-    return found | dict.fromkeys(_MATRIX_NAMES, matrix) | dict.fromkeys(_TOKEN_NAMES, after)
-
-
-def _about(value: float, width: float, statistic: Statistic = "median", source: str = SOURCE) -> Prediction:
+def _about(value: float, width: float) -> Prediction:
     return Approximation(
         value=value,
         band=relative_band(value, width),
-        statistic=statistic,
-        source=source,
-        validity="n >= 256, beta <= 1, head_dim >= 16, effective dimension >= 12",
+        source=SOURCE,
+        validity="n >= 256, beta <= 1, head_dim >= 16, value width >= 32, effective dimension >= 12",
     )
 
 
 @functools.lru_cache(maxsize=64)
-def layer(n: int, beta: float, width: int, head_dim: int, value_width: int, tokens: Tokens) -> SharedLayer:
+def layer(n: int, beta: float, width: int, head_dim: int, value_width: int, tokens: str) -> SharedLayer:
     """A cached layer."""
     return SharedLayer(n, beta, width, head_dim, value_width, tokens)

@@ -13,6 +13,7 @@ from rmt.theorems.light_weights import LIGHT, LightWeights
 from rmt.theorems.normalised_heads import qk_norm_predictions
 from rmt.theorems.rank_collapse import token_predictions
 from rmt.theorems.shared_layer import shared_predictions
+from rmt.theorems.shared_tokens import shared_token_predictions
 from rmt.theorems.spectral_gap import Predictions, matrix_predictions
 
 MODELS = ("iid", "keyquery")
@@ -107,7 +108,7 @@ class OneLayer:
             return f"{self.heads} heads: no prediction for their tokens"
         if self.mask == "causal" and self.variant != "plain":
             return f"variant {self.variant} with mask {self.mask}: no prediction for its tokens"
-        if self.tokens not in ("independent", "orthonormal") or self.weight_init == "orthogonal":
+        if self.tokens not in TOKENS or self.weight_init == "orthogonal":
             return f"{self.tokens} tokens with {self.weight_init} weights: no prediction"
         return None
 
@@ -132,15 +133,22 @@ def width_predictions(one: OneLayer, *, equations_up_to: float = math.inf) -> Pr
     if one.norm == "qk" and not model.uniform:
         return qk_norm_predictions(one.n, beta, head_dim=one.head_dim or 64, removed=removed)
     if one.shared and not model.uniform:
-        return shared_predictions(
+        head_dim = one.head_dim or 64
+        shared = shared_predictions(
             one.n,
             beta,
-            head_dim=one.head_dim or 64,
+            head_dim=head_dim,
             width=one.width,
             tokens=one.tokens,
             weight_init=one.weight_init,
             removed=removed,
         )
+        if not removed and one.unknown_tokens() is None:
+            after = shared_token_predictions(
+                one.n, beta, width=one.width, head_dim=head_dim, tokens=one.tokens, value_width=one.value_width
+            )
+            shared.update(after)
+        return shared
     found = matrix_predictions(model, removed=removed) | eigenvalue_predictions(model, removed=removed)
     if one.unknown_tokens() is None:
         orthonormal = one.tokens == "orthonormal"
