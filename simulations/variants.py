@@ -67,7 +67,7 @@ def _one_draw(setting: NetworkSetting, draw: int, stream: Any, bench: Bench) -> 
     X, first = network.start(stream, draw), network.layer(stream, draw, 1)
     Z = normed(X, setting.norm_kind) if setting.norm == "pre" else X
     operator = heads_of(first, Z)[0]
-    s1, s2 = _leading(operator, stream, draw)
+    s1, s2 = leading(operator, stream, draw)
     branch = operator.on_split(Z.times(first.weights.value[:, : first.weights.value.shape[1] // network.groups]))
     ranks, cosines = [], []
     for X in tokens_along(network, setting, stream, draw):
@@ -85,7 +85,7 @@ def _one_draw(setting: NetworkSetting, draw: int, stream: Any, bench: Bench) -> 
     }
 
 
-def _leading(operator: Any, stream: Any, draw: int) -> tuple[float, float]:
+def leading(operator: Any, stream: Any, draw: int) -> tuple[float, float]:
     """The two largest singular values of an altered attention matrix."""
     import numpy as np
 

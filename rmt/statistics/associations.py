@@ -39,6 +39,8 @@ def association_claim(
     blank = Claim(claim, along, at_least, None, None, expected, "undecided", source, "")
     if len(x) != len(y) or len(x) < 6:
         return dataclasses.replace(blank, detail=f"{len(x)} cases: needs at least 6")
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        return dataclasses.replace(blank, detail="undefined in some cases")
     value = rank_correlation(x, y)
     if not math.isfinite(value):
         return dataclasses.replace(blank, detail="one of the quantities does not vary")

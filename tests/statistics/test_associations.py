@@ -24,6 +24,7 @@ def test_monotone_cases_are_supported_and_opposite_ones_contradicted():
 
 def test_few_or_constant_cases_are_undecided():
     assert "at least 6" in association_claim("few", [1, 2], [1, 2], at_least=0.5, **WORDS).detail
+    assert "undefined" in association_claim("gap", [*range(7), np.nan], range(8), at_least=0.5, **WORDS).detail
     assert "does not vary" in association_claim("flat", range(8), [1] * 8, at_least=0.5, **WORDS).detail
 
 
