@@ -27,8 +27,9 @@ def page(results: Results) -> Any:
         "condition_number": "Condition number",
     }
     with figures.style():
-        figure, axes = figures.page(len(panels), 1, width=7.6, height=2.5)
-        for ax, (quantity, text) in zip(axes[:, 0], panels.items(), strict=True):
+        figure, axes = figures.page(len(panels) + 1, 1, width=7.6, height=2.5)
+        _initialisations(axes[-1, 0], results, groups)
+        for ax, (quantity, text) in zip(axes[:-1, 0], panels.items(), strict=True):
             curves, points = [], []
             for group in groups:
                 kept = [s for s in group if s.skip_scale > 0]
@@ -38,13 +39,39 @@ def page(results: Results) -> Any:
             figures.scaling(ax, curves, points, xlabel="skip scale", ylabel=quantity.replace("_", " "))
             for number, group in enumerate(groups):
                 _without(ax, results, group, quantity, number)
-            scales = sorted({s.skip_scale for s in results.settings if s.skip_scale > 0})
-            ax.set_xticks(scales, [f"{scale:g}" for scale in scales])
-            ax.minorticks_off()
+            _ticks(ax, results)
             figures.legend(ax)
             figures.title(ax, text)
         figure.suptitle(f"Residual attention at initialisation, token correlation {correlation:g}", x=0.02, ha="left")
     return figure
+
+
+def _ticks(ax: Any, results: Results) -> None:
+    """The skip scales that were measured."""
+    scales = sorted({s.skip_scale for s in results.settings if s.skip_scale > 0})
+    ax.set_xticks(scales, [f"{scale:g}" for scale in scales])
+    ax.minorticks_off()
+
+
+def _initialisations(ax: Any, results: Results, groups: list[list[Any]]) -> None:
+    """How s_min(Z) spreads around skip s_min(X) over the draws: median, and the range from first to last."""
+    names = [_label(group[0]) for group in groups]
+    for number, (group, look) in enumerate(zip(groups, figures.looks(names).values(), strict=True)):
+        kept = [s for s in group if s.skip_scale > 0]
+        ratios = np.array([results.samples[s]["smallest_over_tokens"] for s in kept])
+        if ratios.size:
+            places = np.array([s.skip_scale for s in kept]) * 1.05 ** (number - (len(groups) - 1) / 2)
+            middle = np.median(ratios, axis=1)
+            errors = np.stack([middle - ratios.min(axis=1), ratios.max(axis=1) - middle])
+            marks = {"color": look["color"], "marker": look["marker"], "linestyle": "none"}
+            ax.errorbar(places, middle, yerr=errors, markersize=4.5, capsize=2, label=names[number], **marks)
+    ax.axhline(1, color="0.6", linewidth=0.8)
+    ax.set_xscale("log")
+    _ticks(ax, results)
+    ax.set_xlabel("skip scale")
+    ax.set_ylabel("s_min / (skip s_min(X))")
+    figures.legend(ax)
+    figures.title(ax, "All initialisations: median and whole range of the draws")
 
 
 def _label(setting: Any) -> str:
