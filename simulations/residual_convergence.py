@@ -11,7 +11,6 @@ Figure: loss against steps by skip scale, and s_min of the attention output alon
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import TYPE_CHECKING, Any
 
 from rmt.experiments.cli import run_experiment
@@ -81,103 +80,14 @@ def _variables(setting: Setting) -> int:
     return len(load_series(setting.data_file).names)
 
 
-def _loss(setting: Setting, stream: Any, draw: int) -> Any:
-    from rmt.regression import datasets
-    from rmt.regression.transformer_data import embedded_sentences, random_tokens, series_window
-
-    n, width = int(setting.n or 0), int(setting.width or 0)
-    if setting.data == "weather":
-        return series_window(datasets.load_series(setting.data_file), stream, draw, n=n, lags=LAGS)
-    if setting.data == "sentences":
-        return embedded_sentences(datasets.load_sentences(setting.data_file), stream, draw, n=n, width=width)
-    return random_tokens(stream, draw, n=n, width=width, outputs=2, correlation=setting.correlation or 0.0)
-
-
-def _model(setting: Setting, loss: Any) -> Any:
-    from rmt.regression.transformer_model import Transformer
-
-    return Transformer(
-        width=int(setting.width or 0),
-        outputs=loss.Y.shape[-1],
-        head_dim=setting.head_dim,
-        hidden=setting.hidden,
-        depth=setting.depth,
-        heads=setting.heads,
-        activation=setting.activation,
-        skip_scale=setting.skip_scale,
-        scaling=setting.scaling,
-        norm=setting.norm,
-        pooled=setting.data == "sentences",
-    )
-
-
 def measure(setting: Setting, draws: range, stream: Any, bench: Bench) -> dict[str, Any]:
-    """One training run per draw; see `_one_draw` for what is recorded."""
+    """One training run per draw; see `simulations.records.residual_training` for what is recorded."""
     import numpy as np
 
-    records = [_one_draw(setting, draw, stream) for draw in draws]
+    from simulations.records.residual_training import record_of
+
+    records = [record_of(setting, stream, draw, lags=LAGS) for draw in draws]
     return {name: np.array([record[name] for record in records]) for name in records[0]}
-
-
-def _one_draw(setting: Setting, draw: int, stream: Any) -> dict[str, Any]:
-    import numpy as np
-
-    from rmt.regression.transformer_loss import certificate, tangent_extremes, tangent_largest, trace
-    from rmt.regression.transformer_training import rule_of, train
-    from rmt.theorems.residual_convergence import drift_bound
-
-    loss = _loss(setting, stream, draw)
-    model = _model(setting, loss)
-    start = model.start(stream, draw)
-    rate, watched, nothing = setting.rate or 0.5, setting.data != "sentences", math.nan
-    low, high = (
-        tangent_extremes(start, loss.X) if watched else (nothing, tangent_largest(start, loss.X, tolerance=1e-3))
-    )
-    step = rate / high if setting.optimizer == "gd" else rate
-    run = train(rule_of(setting.optimizer, step), loss, start, steps=setting.steps or 1, watched=watched)
-    curves = run.curves
-    tokens = np.linalg.svd(trace(start, loss.X)[0][-1].H, compute_uv=False)
-    certified = watched and setting.depth == 1 and setting.norm == "none"
-    floor = drift_bound(low, float(np.nanmax(curves["tangent_largest"])), run.last.first_loss) if watched else None
-    bound = nothing if floor is None else floor
-    ended = run.last.diverged_at is None
-    return {
-        "final_loss_ratio": run.last.loss / run.last.first_loss if ended else nothing,
-        "steps_to_thousandth": float(run.reached) if run.reached is not None else nothing,
-        "note:steps_to_thousandth": "" if run.reached is not None else f"not reached in {setting.steps} steps",
-        "smallest_singular_value": curves["smallest"][0],
-        "largest_singular_value": curves["largest"][0],
-        "token_gap_ratio": float(np.median(tokens[:, 1] / tokens[:, 0])),
-        "tangent_smallest": low if watched else nothing,
-        "tangent_largest": high,
-        "certificate": certificate(start, loss.X) if certified else nothing,
-        "certificate_over_tangent": certificate(start, loss.X) / low if certified and low > 0 else nothing,
-        "worst_step_over_bound": (1 - run.worst_ratio) / (step * low) if watched and ended and low > 0 else nothing,
-        "late_rate_over_law": run.late_rate / run.late_law if run.late_law else nothing,
-        "drift": float(np.linalg.norm(run.last.weights.entries - start.entries) / start.norm),
-        "drift_over_bound": float(np.nanmax(curves["drift"])) / bound,
-        "smallest_floor": _floor(curves["smallest"]),
-        "tangent_floor": _floor(curves["tangent_smallest"]),
-        "sharpness": curves["sharpness"][0],
-        "sharpness_growth": float(np.nanmax(curves["sharpness"]) / curves["sharpness"][0]) if watched else nothing,
-        "mean_rate": _mean_rate(run),
-        "diverged_at_step": nothing if ended else float(run.last.diverged_at or 0),
-        "_checkpoints": run.checkpoints,
-        **{f"_{name}": curve for name, curve in curves.items()},
-    }
-
-
-def _floor(curve: Any) -> float:
-    """The lowest point of a curve over its first one."""
-    import numpy as np
-
-    return float(np.nanmin(curve) / curve[0]) if np.isfinite(curve[0]) and curve[0] > 0 else math.nan
-
-
-def _mean_rate(run: Any) -> float:
-    """Logarithm of the loss lost per step, down to a thousandth of the loss or to the end."""
-    last = run.reached if run.reached is not None else len(run.losses) - 1
-    return -math.log(run.losses[last] / run.losses[0]) / last if last > 0 and run.losses[last] > 0 else math.nan
 
 
 def predict(setting: Setting) -> dict[str, Any]:

@@ -80,14 +80,13 @@ def _global_minimum(results: Results, group: list[Any]) -> Claim:
 
 def _linear_rate(results: Results, group: list[Any]) -> Claim:
     growth = max(float(np.nanmax(draws_of(results, s, "sharpness_growth"))) for s in group)
-    claim = in_every_draw(
+    return in_every_draw(
         f"{_words(group[0])}, skip {scales(group)}: no step is slower than 1 - mu lambda_min of the first tangent kernel "
         f"(sharpness grew up to {growth:.2g} times)",
         [draws_of(results, s, "worst_step_over_bound") for s in group],
         expected="supported" if _plain(group[0]) and group[0].skip_scale >= SKIP else None,
         source=SOURCE,
     )
-    return claim
 
 
 def _induction(results: Results, group: list[Any]) -> list[Claim]:
@@ -157,12 +156,11 @@ def _conditioning(results: Results, group: list[Any]) -> Iterator[Claim]:
     """log rate = a + b log s_min + c log s_max over skip scales and draws; the draw is the unit of the error."""
     if len(group) < 3 or group[0].data == "sentences":
         return
-    columns = [
-        np.stack([np.log(draws_of(results, s, name)) for s in group], axis=1)
-        for name in ("mean_rate", "smallest_singular_value", "largest_singular_value")
-    ]
-    if len(columns[0]) < 4 or not all(np.isfinite(column).all() for column in columns):
+    names = ("mean_rate", "smallest_singular_value", "largest_singular_value")
+    columns = [np.stack([draws_of(results, s, name) for s in group], axis=1) for name in names]
+    if len(columns[0]) < 4 or not all(np.isfinite(column).all() and (column > 0).all() for column in columns):
         return
+    columns = [np.log(column) for column in columns]
     coefficients, errors = _regression(columns[0], np.stack(columns[1:], axis=-1))
     for at, (name, sign) in enumerate((("s_min", 1), ("s_max", -1))):
         half = -float(special.stdtrit(len(columns[0]) - 1, 0.025)) * errors[at]

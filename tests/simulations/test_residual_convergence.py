@@ -105,6 +105,15 @@ def test_an_adam_run_and_a_deep_one_are_measured_without_claims_that_are_not_the
     assert "certificate_over_tangent" not in rows or rows["certificate_over_tangent"]["measured"] is None
 
 
+def test_a_divergent_run_says_so_and_leaves_no_nan(capsys, tmp_path):
+    arguments = ["--data", "iid", "--skip-scale", "0", "1", "2", "--rate", "30", "--steps", "50", "--draws", "4"]
+    more = ["--format", "json", "--quiet", "--no-figure", "--executor", "serial", "--out", str(tmp_path)]
+    assert run_experiment(EXPERIMENT, [*arguments, *more]) == 0
+    found = json.loads(capsys.readouterr().out, parse_constant=refuse_nan)
+    rows = {row["quantity"]: row for row in found["rows"]}
+    assert rows["diverged_at_step"]["measured"] >= 1 and rows["final_loss_ratio"]["measured"] is None
+
+
 def test_one_s_own_files_serve_as_data(tmp_path):
     (tmp_path / "mine.csv").write_text("a,b\n" + "\n".join(f"{t % 7},{t * t % 11}" for t in range(60)))
     results = trained(
