@@ -74,15 +74,22 @@ def _kept(law: CausalLaw) -> Predictions:
     values = _values(law, (0.02, 0.03, 0.03, 0.05))
     first, second = (float(law.top_value(k)) for k in (1, 2))
     noise_top = float(_law(law.n, law.beta, law.head_dim, False).top_value(1))
-    count = law.count_above(noise_top)
     return values | {
         "spectral_gap": _about(first - second, absolute_band(first - second, 0.03 * first)),
         "gap_ratio": _about(second / first, relative_band(second / first, 0.03)),
         "attention_stable_rank": _about(
             law.frobenius_norm_squared / first**2, relative_band(law.frobenius_norm_squared / first**2, 0.03), "mean"
         ),
-        "outlier_count": _about(count, absolute_band(count, 0.5), "mean"),
+        "outlier_count": _count(law, noise_top),
     }
+
+
+def _count(law: CausalLaw, noise_top: float) -> Prediction:
+    count = law.count_above(noise_top) if np.isfinite(noise_top) else np.nan
+    if not np.isfinite(count):  # the largest of A - C, or the rungs down to it, lie below the grid of the law
+        rule = f"beta = {law.beta:g}: the largest value of A - C is below the resolved range; raise beta"
+        return out_of_range(rule, source=LADDER)
+    return _about(count, absolute_band(count, 0.5), "mean")
 
 
 def _removed(law: CausalLaw) -> Predictions:

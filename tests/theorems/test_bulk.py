@@ -45,6 +45,7 @@ def test_deciles_and_bands_come_from_one_law():
     assert found["leading_value"][1].value > found["leading_value"][8].value
 
 
+@pytest.mark.slow
 def test_causal_spectra_lie_within_the_stated_distance():
     """Plain sampling, iid, n = 300: mean of 3 draws (sd of one .002); the law itself is tested with its equations."""
     generator = np.random.default_rng(13)
