@@ -2,7 +2,8 @@
 
 Experiment: draw tokens and weights of one attention layer, form Z = Attn(X) + skip_scale X, and measure its extreme
     singular values and condition number over skip scale, size, token correlation and the scaling of the scores;
-    `--values opposed` is the counterexample W_V = -skip_scale I.
+    `--values opposed` is the counterexample W_V = -skip_scale I; `--n 32 --width 32 --skip-scale 0 --correlation 0
+    --head-dim 128 256 512 1024 2048 --scaling fan_out mup standard` gives the exponents of collapse.
 Theory: s_min follows the lower Marchenko-Pastur edge times the skip scale, s_max a spiked edge; without the skip, s_2/s_1
     collapses in the head dimension with an exponent that the scaling decides.
 Figure: s_min, s_max and the condition number against the skip scale, with theory.

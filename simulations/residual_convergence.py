@@ -3,6 +3,7 @@
 Experiment: train every weight of a transformer (attention with a skip, hidden units, readout) with squared loss on
     independent or correlated tokens, windows of daily weather or labelled sentences, over skip scales and depths; log
     loss, s_min of the attention output, tangent kernel, sharpness and drift of the weights.
+    `--data sentences --norm post --depth 2 6 10 --skip-scale 0 1` asks what the skip does for depth.
 Theory: Phi(t+1) <= (1 - mu lambda_min(J J^T)) Phi(t) with lambda_min certified by s_min of what the layers hold; late
     phase by the frozen kernel; weights stay within 2 sqrt(2 Lambda Phi(0))/lambda of their start.
 Figure: loss against steps by skip scale, and s_min of the attention output along training, per kind of data.
@@ -27,7 +28,7 @@ LAGS = 4  # times in one token of a series
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """One training run per draw: weights, and tokens or the window of the series, are drawn; sentences are all used."""
+    """One training run per draw: weights, and tokens, the window of the series or the words' vectors, are drawn."""
 
     data: str = choice("iid", "what is learned", DATA)
     skip_scale: float = real(1.0, "factor of the skip connection around attention", at_least=0)
@@ -48,6 +49,7 @@ class Setting:
         "standard", "how scores are scaled", ("standard", "mup", "unscaled", "fan_out", "fan_out_unscaled")
     )
     correlation: float | None = real(None, "of correlated tokens, below 1 (0.9)", at_least=0)
+    sentences: int | None = integer(None, "how many sentences are learned, each draw its own choice (200)", at_least=2)
     data_file: str | None = text(None, "one's own series (.csv) or sentences (.tsv: sentence, label)")
 
     def __post_init__(self) -> None:
@@ -57,6 +59,7 @@ class Setting:
         derived: dict[str, Any] = {
             "rate": self.rate or (0.5 if self.optimizer == "gd" else 3e-3),
             "steps": self.steps or STEPS[self.data],
+            "sentences": (self.sentences or 200) if self.data == "sentences" else None,
             "n": self.n or (8 if self.data in ("iid", "correlated") else 16),
             "correlation": (0.9 if self.correlation is None else self.correlation)
             if self.data == "correlated"

@@ -52,11 +52,11 @@ class Sentences:
         """Every word with its place in alphabetical order."""
         return {word: at for at, word in enumerate(sorted({word for words in self.words for word in words}))}
 
-    def tokens(self, n: int, embedding: np.ndarray) -> np.ndarray:
-        """(count, n, width): the vectors of the first n words, zero after the end of shorter sentences."""
-        tokens = np.zeros((len(self.words), n, embedding.shape[1]))
-        for row, words in enumerate(self.words):
-            places = [self.vocabulary[word] for word in words[:n]]
+    def tokens(self, chosen: np.ndarray, n: int, embedding: np.ndarray) -> np.ndarray:
+        """(chosen, n, width): the vectors of the first n words of each, zero after the end of shorter sentences."""
+        tokens = np.zeros((len(chosen), n, embedding.shape[1]))
+        for row, at in enumerate(chosen):
+            places = [self.vocabulary[word] for word in self.words[at][:n]]
             tokens[row, : len(places)] = embedding[places]
         return tokens
 

@@ -37,11 +37,20 @@ def series_window(series: Series, stream: Stream, draw: int, *, n: int, lags: in
     return SquaredLoss(tokens[None], targets[None])
 
 
-def embedded_sentences(sentences: Sentences, stream: Stream, draw: int, *, n: int, width: int) -> SquaredLoss:
-    """All sentences as n tokens, each word a fixed vector of N(0, 1) entries; targets +1 and -1, for pooled tokens."""
+def embedded_sentences(
+    sentences: Sentences, stream: Stream, draw: int, *, n: int, width: int, count: int | None = None
+) -> SquaredLoss:
+    """Sentences as n tokens each, every word a fixed vector of N(0, 1) entries; targets +1 and -1, for pooled tokens.
+
+    At most `count` of them, a random choice of each draw in the order of the file; all of them where there are fewer.
+    """
     here = stream.within(f"transformer data/words/width={width}")
     embedding = _normals(here, "embedding", draw, len(sentences.vocabulary), width)
-    return SquaredLoss(sentences.tokens(n, embedding), sentences.labels[:, None])
+    total = len(sentences.words)
+    chosen = np.arange(total)
+    if count is not None and count < total:
+        chosen = np.sort(np.argsort(_normals(here, "choice", draw, total, 1)[:, 0])[:count])
+    return SquaredLoss(sentences.tokens(chosen, n, embedding), sentences.labels[chosen, None])
 
 
 def _normals(stream: Stream, name: str, draw: int, rows: int, columns: int) -> np.ndarray:

@@ -70,7 +70,9 @@ def problem_of(setting: Setting, stream: Stream, draw: int, *, lags: int) -> Squ
     if setting.data == "weather":
         return series_window(load_series(setting.data_file), stream, draw, n=n, lags=lags)
     if setting.data == "sentences":
-        return embedded_sentences(load_sentences(setting.data_file), stream, draw, n=n, width=width)
+        return embedded_sentences(
+            load_sentences(setting.data_file), stream, draw, n=n, width=width, count=setting.sentences
+        )
     return random_tokens(stream, draw, n=n, width=width, outputs=2, correlation=setting.correlation or 0.0)
 
 

@@ -71,6 +71,17 @@ def test_a_tsv_file_is_labelled_sentences(tmp_path):
     assert not loss.X[1, 3].any() and loss.Y.shape == (2, 1)
 
 
+def test_a_choice_of_sentences_differs_between_draws_and_keeps_pairs(tmp_path):
+    lines = [f"word{t} common\t{t % 2}" for t in range(30)]
+    (tmp_path / "mine.tsv").write_text("sentence\tlabel\n" + "\n".join(lines))
+    found = load_sentences(str(tmp_path / "mine.tsv"))
+    some, others = (embedded_sentences(found, stream(4), draw, n=2, width=8, count=10) for draw in (0, 1))
+    whole = embedded_sentences(found, stream(4), 0, n=2, width=8)
+    places = [int(np.flatnonzero((whole.X == X).all(axis=(1, 2)))[0]) for X in some.X]
+    assert places == sorted(set(places)) and np.array_equal(whole.Y[places], some.Y)
+    assert len(some.X) == 10 and not np.array_equal(some.Y, others.Y)
+
+
 @pytest.mark.parametrize(
     "content, fragment",
     [
