@@ -57,13 +57,15 @@ class HermiteLaw:
     """Law of the singular values of sqrt(n) (A - 11^T/n).
 
     n: context length; variance: sigma_n^2, the variance of n A_ij; beta and head_dim of key-query logits, head_dim None
-    for iid logits (then the quarter circle of radius 2 sigma_n).
+    for iid logits (then the quarter circle of radius 2 sigma_n). degrees: variances of the Hermite degrees 1, 2, ... of
+    another function of the logits than the exponential.
     """
 
     n: int
     variance: float
     beta: float = 0.0
     head_dim: int | None = None
+    degrees: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         if not (self.n >= 1 and self.variance > 0 and self.beta >= 0):
@@ -74,13 +76,17 @@ class HermiteLaw:
         """(a_l^2, phi_l) of the degrees of low rank, and the variance of the rest, which is noise."""
         if self.head_dim is None or self.beta == 0:
             return np.zeros(0), np.ones(0), self.variance
-        degree = np.arange(1, _DEGREES + 1)
+        count = _DEGREES if self.degrees is None else len(self.degrees)
+        degree = np.arange(1, count + 1)
         weight = np.exp(degree * math.log(self.beta**2) - scipy.special.gammaln(degree + 1))
+        if self.degrees is not None:
+            weight = np.diff(np.minimum(np.cumsum(self.degrees), self.variance), prepend=0.0)
         d = self.head_dim
         log_rank = scipy.special.gammaln(d + degree) - scipy.special.gammaln(degree + 1) - scipy.special.gammaln(d)
-        kept = np.cumsum(weight) < self.variance * (1 - 1e-9)
+        most = self.variance * (1 - 1e-9 if self.degrees is None else 1 + 1e-6)  # a polynomial has no rest
+        kept = (np.cumsum(weight) < most) & (weight > 1e-12 * self.variance)
         ratio = np.exp(log_rank[kept]) / self.n
-        return weight[kept], ratio, self.variance - float(weight[kept].sum())
+        return weight[kept], ratio, max(self.variance - float(weight[kept].sum()), 0.0)
 
     def r_transform(self, g: Any) -> Any:
         """R(g), the rectangular R-transform; g real or complex."""

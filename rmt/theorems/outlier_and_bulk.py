@@ -20,13 +20,14 @@ Predictions: TypeAlias = dict[str, Prediction | Mapping[int, Prediction]]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Errors:
-    """Half-widths of the bands, relative: of the noise variance, of s_1^2 - level^2, of a value of the bulk, and of ratios of
-    two bulk values."""
+    """Half-widths of the bands, relative: of the noise variance, of s_1^2 - level^2, of a value of the bulk, of ratios of two
+    bulk values, and of the level itself."""
 
     variance: float
     top: float
     bulk: float
     ratio: float = 0.05
+    level: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -58,9 +59,9 @@ class OutlierAndBulk:
     def kept(self) -> Predictions:
         """Of A."""
         top = math.sqrt(self.top_squared)
-        slack = self.errors.top * (self.top_squared - self.level**2) / (2 * top)
+        slack = self.errors.top * (self.top_squared - self.level**2) / (2 * top) + self.errors.level * self.level
         squared = self.level**2 * (1 + self.variance)
-        noise = self.errors.variance * self.level**2 * self.variance
+        noise = self.errors.variance * self.level**2 * self.variance + 2 * self.errors.level * self.level**2
         first = self._about(top, absolute_band(top, slack), "mean")
         values = {1: first} | {rank: self._value(value) for rank, value in enumerate(self.bulk[:-1], 2)}
         gap, stable = top - self.bulk[0], squared / self.top_squared

@@ -5,15 +5,18 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from rmt.theorems.attention_functions import capped_predictions, function_predictions
 from rmt.theorems.causal import causal_predictions
 from rmt.theorems.causal_ladder import causal_cosine, ladder_predictions
 from rmt.theorems.eigenvalues import eigenvalue_predictions
 from rmt.theorems.layer import layer
 from rmt.theorems.light_weights import LIGHT, LightWeights
 from rmt.theorems.normalised_heads import qk_norm_predictions
+from rmt.theorems.prediction import Approximation, relative_band
 from rmt.theorems.rank_collapse import token_predictions
 from rmt.theorems.shared_layer import shared_predictions
 from rmt.theorems.shared_tokens import shared_token_predictions
+from rmt.theorems.sinks import sink_predictions
 from rmt.theorems.spectral_gap import Predictions, matrix_predictions
 
 MODELS = ("iid", "keyquery")
@@ -22,7 +25,6 @@ WEIGHTS = ("lognormal", *LIGHT)
 TOKENS = ("independent", "orthonormal", "gaussian", "layernorm")
 ATTENTIONS = ("softmax", "sigmoid", "relu", "linear", "tanh")
 VARIANTS = ("plain", "outlier_removed", "centred", "running_mean_removed")
-KNOWN = {"none": ("plain", "outlier_removed"), "causal": ("plain", "running_mean_removed")}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -80,30 +82,38 @@ class OneLayer:
             return False
         return self.tokens != "orthonormal" or self.weight_init == "orthogonal"
 
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What is unusual about the way from logits to weights."""
+        found = [] if self.attention == "softmax" else [f"{self.attention} attention"]
+        found += [
+            f"{name} {value:g}" for name in ("cap", "sink", "slope") if (value := getattr(self, name)) is not None
+        ]
+        return (*found, *([f"norm {self.norm}"] if self.norm != "none" else []))
+
     def unknown(self) -> str | None:
         """Why no theorem here speaks of the attention matrix of this layer, or None."""
-        if self.mask == "window":
-            return f"mask {self.mask}: no prediction"
-        if self.attention != "softmax":
-            return f"{self.attention} attention: no prediction"
-        for name in ("cap", "sink", "slope"):
-            if getattr(self, name) is not None:
-                return f"{name} {getattr(self, name):g}: no prediction"
-        if self.norm != "none" and (self.shared or self.mask != "none"):
-            return f"norm {self.norm} over {self.tokens} tokens, mask {self.mask}: no prediction"
-        if self.shared and (self.tokens not in ("gaussian", "layernorm") or self.mask != "none"):
-            mask = "" if self.mask == "none" else f" and mask {self.mask}"
-            return f"{self.tokens} tokens with {self.weight_init} weights{mask}: no prediction"
-        if self.shared and self.position == "rope":
-            return f"rope over {self.tokens} tokens: no prediction"
-        if self.mask == "causal" and self.model == "iid" and self.weights in LIGHT:
-            return f"mask causal with {self.weights} weights: no prediction"
-        if self.variant not in KNOWN[self.mask]:
-            return f"variant {self.variant} with mask {self.mask}: no prediction"
-        return None
+        tokens = f"{self.tokens} tokens with {self.weight_init} weights"
+        known = ("plain", "running_mean_removed") if self.mask == "causal" else ("plain", "outlier_removed", "centred")
+        rules = (
+            (self.mask == "window", f"mask {self.mask}"),
+            (self.slope is not None, f"slope {self.slope}"),
+            (len(self.options) > 1, " and ".join(self.options)),
+            (self.mask != "none" and len(self.options) > 0, f"mask {self.mask} with {' and '.join(self.options)}"),
+            (self.shared and len(self.options) > 0, f"{tokens} with {' and '.join(self.options)}"),
+            (self.shared and self.tokens not in ("gaussian", "layernorm"), tokens),
+            (self.shared and self.mask != "none", f"{tokens}, mask {self.mask}"),
+            (self.shared and self.position == "rope", f"rope over {tokens}"),
+            (self.mask != "none" and self.model == "iid" and self.weights in LIGHT, f"{self.weights} weights, masked"),
+            (self.variant not in known, f"variant {self.variant} with mask {self.mask}"),
+        )
+        return next((f"{what}: no prediction" for broken, what in rules if broken), None)
 
     def unknown_tokens(self) -> str | None:
         """Why no theorem here speaks of the tokens after this layer, or None."""
+        if self.options or self.variant == "centred":
+            what = " and ".join(self.options) or f"variant {self.variant}"
+            return f"{what}: no prediction for the tokens"
         if self.heads > 1:
             return f"{self.heads} heads: no prediction for their tokens"
         if self.mask == "causal" and self.variant != "plain":
@@ -124,14 +134,23 @@ def width_predictions(one: OneLayer, *, equations_up_to: float = math.inf) -> Pr
     """
     if one.unknown():
         return {}
-    if one.mask == "causal":
-        return _causal(one, equations_up_to)
+    return _causal(one, equations_up_to) if one.mask == "causal" else _bidirectional(one)
+
+
+def _bidirectional(one: OneLayer) -> Predictions:
     light = LightWeights(one.weights) if one.model == "iid" and one.weights in LIGHT else None
-    beta = 0.0 if light else float(one.beta or 0.0)
-    model = layer(one.n, beta, one.head_dim if one.model == "keyquery" else None, light)
-    removed = one.variant == "outlier_removed"
-    if one.norm == "qk" and not model.uniform:
-        return qk_norm_predictions(one.n, beta, head_dim=one.head_dim or 64, removed=removed)
+    beta, head_dim = 0.0 if light else float(one.beta or 0.0), one.head_dim if one.model == "keyquery" else None
+    model, removed = layer(one.n, beta, head_dim, light), one.variant != "plain"
+    if model.uniform and one.options:
+        return {}
+    if one.attention != "softmax":
+        return function_predictions(one.n, beta, function=one.attention, head_dim=head_dim, removed=removed)
+    if one.cap is not None:
+        return capped_predictions(one.n, beta, cap=one.cap, head_dim=head_dim, removed=removed)
+    if one.sink is not None:
+        return sink_predictions(model, one.sink, removed=removed)
+    if one.norm == "qk":
+        return qk_norm_predictions(one.n, beta, head_dim=head_dim or 64, removed=removed)
     if one.shared and not model.uniform:
         head_dim = one.head_dim or 64
         shared = shared_predictions(
@@ -150,6 +169,12 @@ def width_predictions(one: OneLayer, *, equations_up_to: float = math.inf) -> Pr
             shared.update(after)
         return shared
     found = matrix_predictions(model, removed=removed) | eigenvalue_predictions(model, removed=removed)
+    if one.variant == "centred" and not model.uniform:  # |A^T u|^2 is gone, not one
+        value = model.variance * (1 - 1 / one.n) - model.column_effect
+        rows = "derived: exact average over rows less the mean row, see rmt.theorems.layer"
+        found["frobenius_norm_squared"] = Approximation(
+            value=value, band=relative_band(value, 0.02), source=rows, validity="beta <= 1"
+        )
     if one.unknown_tokens() is None:
         orthonormal = one.tokens == "orthonormal"
         found |= token_predictions(
