@@ -8,6 +8,8 @@ from collections.abc import Mapping
 import scipy.special
 
 from rmt.laws.hermite import TW1_MEAN
+from rmt.theorems.causal_depth import causal_cosines
+from rmt.theorems.cosines import cosines_along_depth
 from rmt.theorems.layer import Layer, layer
 from rmt.theorems.moments import moments_along_depth
 from rmt.theorems.prediction import Approximation, Prediction, absolute_band, out_of_range, relative_band
@@ -52,20 +54,23 @@ def depth_predictions(
     Removed ("outlier_removed"): l attention and l value factors, so z^2 of the quarter circle is multiplied by
     (1 + g R)^(l-1) (1 + (n/d) g R)^l; its end, moved by Tracy-Widom, is s_1^2, and sum s^4 the same moments:
         gram stable rank/n -> (1 + l (1 + n/d))/lambda_+^2,  for n = d: .0658 .0336 .0225 .0169 (l = 1 ... 4).
-    Cosine and residual, with or without a skip: exact second moments (`moments`), as a ratio of expectations.
+    Cosine: `cosines`, with skips and norms, and `causal_depth` under a causal mask. Residual: exact second moments
+    (`moments`), as a ratio of expectations.
 
     Measured over predicted (64 draws; n = d = 200, 400 and n = 400, d = 800; beta = 0.8326): see the tests. Bands: 15 %
     (excess) and 10 % (removed rank) at layers 1 and 2, beyond them at least sqrt(8 l/d).
     """
     shares = {"plain": 1.0, "outlier_removed": 0.0, "outlier_scaled": eta}
-    if mask != "none" or norm != "none" or variant not in shares or beta == 0 or n < 3:
+    if variant not in shares or n < 3 or model == "own" or tokens not in ("orthonormal", "gaussian"):
+        return {}
+    if mask == "causal" and norm == "none" and skip is None and variant == "plain":
+        return dict(causal_cosines(n, depth, math.expm1(beta**2))) if beta <= 1 else {}
+    if mask != "none" or beta == 0:
         return {}
     share = shares[variant]
-    if tokens not in ("orthonormal", "gaussian") or model == "own" or not exact:
-        return {}
     gaussian = tokens == "gaussian"
-    names = ["token_cosine", "rank_one_residual"]
-    linear = skip is None and heads == 1 and value_width == width
+    names = ["token_cosine", *(["rank_one_residual"] if norm == "none" and exact else [])]
+    linear = skip is None and norm == "none" and heads == 1 and value_width == width and exact
     if linear and share > 0:
         names += ["gram_stable_rank", "gram_stable_rank_excess", "log_gram_stable_rank_excess", "token_stable_rank"]
     if linear and share == 0:
@@ -75,7 +80,11 @@ def depth_predictions(
     if reason:
         gone = out_of_range(reason, source=SOURCE)
         return {name: dict.fromkeys(range(1, depth + 1), gone) for name in names}
-    found: Along = _cosines(one, depth, skip, 1 - share)
+    found: Along = {"token_cosine": _cosines(one, width, depth, skip, norm, 1 - share)}
+    if "rank_one_residual" in names:
+        states = moments_along_depth(n, one.variance, depth, skip=skip, removed=1 - share)
+        apart = {number: _about(math.sqrt(max(state.residual, 0.0)), 0.05) for number, state in enumerate(states)}
+        found["rank_one_residual"] = {number: apart[number] for number in range(1, depth + 1)}
     if linear and share > 0:
         found |= _kept(one, width, depth, gaussian, share)
     if linear and share == 0:
@@ -182,18 +191,15 @@ def _removed(one: Layer, width: int, depth: int, gaussian: bool) -> Along:
     return found
 
 
-def _cosines(one: Layer, depth: int, skip: float | None, removed: float) -> Along:
-    states = moments_along_depth(one.n, one.variance, depth, skip=skip, removed=removed)
-    found: Along = {"token_cosine": {}, "rank_one_residual": {}}
-    for number, state in enumerate(states[1:], start=1):
-        cosine, apart = state.cosine, math.sqrt(max(state.residual, 0.0))
-        found["token_cosine"][number] = Approximation(
-            value=cosine,
-            band=absolute_band(cosine, 0.05 * abs(1 - cosine) * abs(cosine) + 0.5 / one.n),
-            source=SOURCE,
-            validity=VALIDITY,
-        )
-        found["rank_one_residual"][number] = _about(apart, 0.05)
+def _cosines(
+    one: Layer, width: int, depth: int, skip: float | None, norm: str, removed: float
+) -> dict[int, Prediction]:
+    """Mean cosines. Band: 5 %, of 1 - cosine where that is less, plus half of 1/n."""
+    values = cosines_along_depth(one.n, one.variance, depth, width=width, skip=skip, norm=norm, removed=removed)
+    found: dict[int, Prediction] = {}
+    for number, cosine in enumerate(values, start=1):
+        band = absolute_band(cosine, 0.05 * min(abs(cosine), 1 - cosine) + 0.5 / one.n)
+        found[number] = Approximation(value=cosine, band=band, source=SOURCE, validity=VALIDITY)
     return found
 
 

@@ -57,7 +57,7 @@ def test_out_of_range_says_why():
     assert deep[1].in_range and "after layer 1 only" in deep[2].validity
 
 
-@pytest.mark.parametrize("fields", [{"model": "own"}, {"mask": "causal"}, {"norm": "pre"}, {"beta": 0.0}])
+@pytest.mark.parametrize("fields", [{"model": "own"}, {"mask": "window"}, {"tokens": "words"}, {"beta": 0.0}])
 def test_where_there_is_no_theory_nothing_is_said(fields):
     assert said(256, 256, 2, "plain", **fields) == {}
 
