@@ -59,7 +59,7 @@ def measure(setting: Setting, draws: range, stream: Any, bench: Bench) -> dict[s
 
 
 def _one_draw(setting: Setting, draw: int, stream: Any, bench: Bench) -> dict[str, float]:
-    from rmt.linalg.full_spectrum import singular_values
+    from rmt.observables.extremes import extreme_singular_values
     from rmt.regression.residual_attention import ResidualAttention, score_norm, score_scaling
 
     layer = ResidualAttention(
@@ -74,18 +74,18 @@ def _one_draw(setting: Setting, draw: int, stream: Any, bench: Bench) -> dict[st
     X = layer.tokens(stream, draw)
     queries, keys = layer.queries_and_keys(stream, draw, X)
     P = layer.attention(queries, keys, workers=bench.workers, memory_budget=bench.memory_budget)
-    found = singular_values(layer.output(stream, draw, X, P)).values
-    tokens = setting.skip_scale * float(singular_values(X).values[-1])
+    found = extreme_singular_values(layer.output(stream, draw, X, P))
+    tokens = setting.skip_scale * extreme_singular_values(X).smallest if setting.skip_scale > 0 else 0.0
     scaling = score_scaling(setting.scaling, width=setting.columns, head_dim=setting.head_dim)
     scores = score_norm(queries, keys, scaling.factor) / setting.n
-    largest, smallest = float(found[0]), float(found[-1])
+    largest, smallest = found.largest, found.smallest
     return {
         "smallest_singular_value": smallest,
         "given_draw:smallest_singular_value": tokens,
         "largest_singular_value": largest,
         "condition_number": largest / smallest if smallest > ZERO * largest else math.nan,
         "inverse_condition_number": smallest / largest if largest > 0 else math.nan,
-        "gap_ratio": float(found[1]) / largest if len(found) > 1 and largest > 0 else math.nan,
+        "gap_ratio": found.second / largest if min(setting.n, setting.columns) > 1 and largest > 0 else math.nan,
         "smallest_over_tokens": smallest / tokens if tokens > 0 else math.nan,
         "second_over_scores": _second(P, stream, draw) / scores if scores > 0 and setting.n > 2 else math.nan,
     }
@@ -136,7 +136,8 @@ def cost(setting: Setting, bench: Bench) -> Cost:
     """Rough time of one draw on one core (30 Gflop/s) and memory."""
     n, d = setting.n, setting.columns
     products = 2.0 * n * d * d * (setting.values == "gaussian") + 2.0 * n * n * d
-    spectra = 2 * (2.0 * max(n, d) * min(n, d) ** 2 + 6.0 * min(n, d) ** 3)
+    short = min(n, d)
+    spectra = 2 * (1.0 * max(n, d) * short**2 + short**3) + (12.0 * short**3 if setting.skip_scale == 0 else 0.0)
     memory = 8 * (3 * n * d + 3 * n * n + 1024 * (d + n)) + 10**7
     return Cost(seconds=0.01 + (products + spectra) / 30e9 + 3e-8 * n * n, memory=memory, least_memory=memory)
 
