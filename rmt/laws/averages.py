@@ -56,7 +56,10 @@ def ladder_values(log_length: float, count: int) -> Array:
         def excess(w: float) -> float:
             return ladder_phase(w, log_length) - (k - 0.5) * math.pi
 
-        return (0.25 + optimize.brentq(excess, 1e-12, 4 * k * math.pi / log_length + 4) ** 2) ** -0.5
+        high = k * math.pi / (log_length + 5)  # the phase starts with a slope of log_length + 4.74 and then bends down
+        while excess(high) < 0:
+            high *= 1.2
+        return (0.25 + optimize.brentq(excess, high / 1.2**30, high) ** 2) ** -0.5
 
     return np.array([rung(k) for k in range(1, count + 1)])
 

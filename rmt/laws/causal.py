@@ -12,6 +12,7 @@ from scipy.interpolate import PchipInterpolator
 
 from rmt.laws.averages import ladder_values, rungs_above
 from rmt.laws.causal_equations import CausalEquations, Noise
+from rmt.laws.counting import count_above
 from rmt.laws.harmonics import monomials
 from rmt.laws.law import Array
 from rmt.laws.lognormal_softmax import effective_variance
@@ -112,7 +113,7 @@ class CausalLaw:
             x = np.unique(np.concatenate([steps, between, np.geomspace(1.08 * rungs[2], _LEAST, 24)]))[::-1]
         else:
             x = np.geomspace(1.4, _LEAST / 2, 32)
-        return x, np.maximum.accumulate(self.equations.count_above(x))
+        return x, np.maximum.accumulate(count_above(self.equations, x))
 
     @functools.cached_property
     def law(self) -> TabulatedLaw:
@@ -126,7 +127,7 @@ class CausalLaw:
             ]
         )
         equations = CausalEquations(self.n, self._noise, mean=self.mean, growth=_BULK_GROWTH)
-        below = 1 - equations.count_above(x, tolerance=1e-4)[::-1] / self.n
+        below = 1 - count_above(equations, x, tolerance=1e-4)[::-1] / self.n
         cdf = np.clip(np.maximum.accumulate(below), 0.0, 1.0)
         return TabulatedLaw(x[::-1], np.append(cdf[:-1], 1.0))
 

@@ -24,15 +24,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 
 from rmt.laws.law import Array
 from rmt.laws.mixing import mix
 
 ALONE, GROWTH = 14, 1.25  # tokens that stand alone; ratio of the ends of later blocks
-FAR = 8.0  # a singular value beyond all: the matrices here have norm below 3
 _MEMORY = 4  # earlier steps kept by the accelerated iteration
-_DESCENT = 6  # points of the Gauss quadrature down to the axis: six and twenty agree to 0.2 % in the top eight values
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,29 +156,6 @@ class CausalEquations:
         diagonal = np.arange(self.size.size)
         pairs[:, diagonal, diagonal] = values @ self.both.T
         return pairs
-
-    def count_above(self, x: Array, *, tolerance: float = 2e-4) -> Array:
-        """The expected number of singular values above each x of a descending grid of positive numbers.
-
-        -(1/pi) Im of the integral of tr T + n/z (which decays at infinity) along z = x^2 (1 + i)^2 from x = `FAR`, where all
-        is smooth, and then straight down to the axis by Gauss quadrature: nothing is ever integrated along the axis.
-        """
-        head = np.geomspace(FAR, max(x[0] * 1.1, FAR / 2), 8) if x[0] < FAR else np.zeros(0)
-        grid = np.concatenate([head, x])
-        z = (grid * (1 + 1j)) ** 2
-        state = self.solve(z, self.start(z), tolerance=tolerance)
-        value = self.excess(z, state)
-        ray = CubicSpline(-2 * np.log(grid), value).antiderivative()(-2 * np.log(x))
-        total = -(ray + value[0])  # beyond FAR the excess is proportional to 1/z
-        state = state[:, head.size :]
-        node, weight = np.polynomial.legendre.leggauss(_DESCENT)
-        last, slope = 1.0, 0 * state
-        for level, step in zip((1 - node) / 2, weight / 2, strict=True):
-            z = (x * (1 + 1j * level)) ** 2
-            before, state = state, self.solve(z, state + slope * (level - last), tolerance=tolerance)
-            slope, last = (state - before) / (level - last), level
-            total = total - self.excess(z, state) * 2j / (1 + 1j * level) * step
-        return -total.imag / np.pi
 
 
 def _block_means(ends: Array, noise: Noise) -> tuple[Array, Array, Array, Array]:

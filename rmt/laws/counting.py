@@ -1,0 +1,53 @@
+"""Counting singular values by a contour: how many lie above s, from the trace of the resolvent away from the axis."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+
+from rmt.laws.law import Array
+
+FAR = 8.0  # a singular value beyond all: averages and their noise have norms below 3
+_DESCENT = 6  # points of the Gauss quadrature down to the axis: six and twenty agree to 0.2 % in the top eight values
+
+
+class Resolvent(Protocol):
+    """Equations for T(z) ~ (A A^T - z)^-1 whose solutions are followed from point to point."""
+
+    def start(self, z: Array) -> Array:
+        """The state of A = 0, shape (fields, points, ...)."""
+        ...
+
+    def solve(self, z: Array, state: Array, *, tolerance: float) -> Array:
+        """The state at z reached from a neighbouring one."""
+        ...
+
+    def excess(self, z: Array, state: Array) -> Array:
+        """tr (1 + z T) at each point, which is -sum s^2/z far away."""
+        ...
+
+
+def count_above(equations: Resolvent, x: Array, *, tolerance: float = 2e-4) -> Array:
+    """The expected number of singular values above each x of a descending grid of positive numbers below `FAR`.
+
+    -(1/pi) Im of the integral of tr T + n/z (which decays at infinity) along z = x^2 (1 + i)^2 from x = `FAR`, where all
+    is smooth, and then straight down to the axis by Gauss quadrature: nothing is ever integrated along the axis.
+    """
+    head = np.geomspace(FAR, max(x[0] * 1.1, FAR / 2), 8)
+    grid = np.concatenate([head, x])
+    z = (grid * (1 + 1j)) ** 2
+    state = equations.solve(z, equations.start(z), tolerance=tolerance)
+    value = equations.excess(z, state)
+    ray = CubicSpline(-2 * np.log(grid), value).antiderivative()(-2 * np.log(x))
+    total = -(ray + value[0])  # beyond FAR the excess is proportional to 1/z
+    state = state[:, head.size :]
+    node, weight = np.polynomial.legendre.leggauss(_DESCENT)
+    last, slope = 1.0, 0 * state
+    for level, step in zip((1 - node) / 2, weight / 2, strict=True):
+        z = (x * (1 + 1j * level)) ** 2
+        before, state = state, equations.solve(z, state + slope * (level - last), tolerance=tolerance)
+        slope, last = (state - before) / (level - last), level
+        total = total - equations.excess(z, state) * 2j / (1 + 1j * level) * step
+    return np.asarray(-total.imag / np.pi)
