@@ -72,5 +72,5 @@ def above_claim(
         expected=expected,
         source=source,
     )
-    detail = f"median ratio over {good.sum()} paired draws, {count - good.sum()} diverged; supported above 1"
+    detail = f"median ratio over {good.sum()} paired draws, {count - good.sum()} diverged; above 1 at 95 % one-sided?"
     return dataclasses.replace(found, detail=detail)

@@ -96,14 +96,15 @@ def _scaling(ax: Any, results: Results, groups: Groups, names: list[str]) -> Non
 
 
 def _descents(results: Results) -> dict[str, Any]:
-    """Settings whose population descent was run, one for each method and problem."""
+    """Settings whose population descent was run; of many problems the first and the last, by each method."""
     told = [f for f in ("condition", "target_condition") if len({getattr(s, f) for s in results.settings}) > 1]
-    found: dict[str, Any] = {}
+    found: dict[str, dict[str, Any]] = {}
     for setting in results.settings:
         if "_population_curve" in results.samples[setting]:
             parts = [setting.optimizer, *(f"{field.replace('_', ' ')} {getattr(setting, field):g}" for field in told)]
-            found.setdefault(", ".join(parts), setting)
-    return dict(list(found.items())[:SHOWN])
+            found.setdefault(setting.optimizer, {}).setdefault(", ".join(parts), setting)
+    ends = [[*method.items()][:: max(len(method) - 1, 1)] for method in found.values()]
+    return dict(pair for pairs in ends for pair in pairs)
 
 
 def _population(ax: Any, results: Results, descents: dict[str, Any]) -> None:
