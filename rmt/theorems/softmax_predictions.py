@@ -26,7 +26,12 @@ def population_predictions(
             value=1.0,
             band=relative_band(1.0, 0.1),
             source=SOURCE,
-            validity="start within 1 % of sqrt(s_1) of a minimum; linearised descent",
+            validity="start within 1 % of sqrt(s_1) of a minimum; linearised descent; condition >= 2",
+        )
+        if law.condition >= 2
+        else out_of_range(
+            f"condition {law.condition:.3g}: so few steps that one of them is more than 10 %; take 2 or more",
+            source=SOURCE,
         ),
         "restricted_condition": Exact(
             value=law.condition, band=relative_band(law.condition, 1e-6), source=SOURCE, validity="at a minimum, O = I"

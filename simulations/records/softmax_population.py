@@ -60,7 +60,7 @@ def population_record(setting: Setting, problem: SoftmaxRegression, draw: int, s
     if own:
         constants = one_point_constants(objective, problem, normals, radius=size, tau=tau)
         record |= {
-            "population_rate": float((excess[-1] / excess[-1 - LATE]) ** (1 / LATE)),
+            "population_rate": _late_rate(excess),
             "one_point_convexity": constants.convexity,
             "one_point_smoothness": constants.smoothness,
         }
@@ -84,6 +84,11 @@ def _excess(states: Any, *, patient: bool) -> np.ndarray:
         if state.excess <= (SETTLED if patient else TOLERANCE):
             break
     return np.array(found)
+
+
+def _late_rate(excess: np.ndarray) -> float:
+    """Factor per step over the last steps; NaN where so few were needed that no rate settled."""
+    return float((excess[-1] / excess[-1 - LATE]) ** (1 / LATE)) if len(excess) > 2 * LATE else np.nan
 
 
 def _padded(values: np.ndarray) -> np.ndarray:

@@ -86,6 +86,35 @@ def test_the_ablation_is_a_table_of_claims(capsys, tmp_path):
     assert len(bought) == 4
 
 
+@pytest.mark.parametrize(
+    "problem",
+    [
+        ("--width", "1"),
+        ("--width", "5", "--value-width", "2"),
+        ("--target-condition", "1"),
+        ("--covariance", "power", "--noise", "0.3"),
+        ("--contexts", "n", "--n", "12"),
+        ("--start", "large", "--optimizer", "renormalised"),
+    ],
+    ids=" ".join,
+)
+def test_the_edges_of_the_range_run_and_contradict_nothing(problem, capsys, tmp_path):
+    found = document(
+        capsys, tmp_path, "--n", "40", "--optimizer", "preconditioned", *problem, "--passes", "5", "--draws", "2"
+    )
+    jsonschema.validate(found, SCHEMA)
+    assert sum(row["quantity"] == "excess_risk" for row in found["rows"]) == 1
+    assert not [row["quantity"] for row in found["rows"] if row["verdict"] == "contradicted"]
+
+
+def test_the_figure_shows_each_kind_of_panel_that_the_sweep_can_fill(tmp_path):
+    """Letters a to e: curves of five methods in two panels, scaling in two, the population descent, the ends."""
+    arguments = ["--n", "40", "60", "--optimizer", "preconditioned", "gd", "adam", "shampoo", "muon", "--passes", "4"]
+    folder = ["--draws", "2", "--quiet", "--out", str(tmp_path), "--figure", str(tmp_path / "page.svg")]
+    assert run_experiment(EXPERIMENT, [*arguments, *folder]) == 0
+    assert (tmp_path / "page.svg").stat().st_size > 10_000
+
+
 def test_settings_fill_in_what_their_method_needs():
     own, rival = Setting(), Setting(optimizer="sgd")
     assert (own.start, own.regularizer, own.tau) == ("spectral", "on", 1.0)
