@@ -8,6 +8,7 @@ Figure: loss curves of all seeds, the effect of every variant with its interval,
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import importlib.util
 import sys
@@ -96,7 +97,7 @@ def _one_draw(setting: Setting, draw: int, stream: Any) -> dict[str, Any]:
     import torch
 
     from simulations.training.data import load
-    from simulations.training.loop import Schedule, draw_weights, train
+    from simulations.training.loop import Schedule, draw_weights, time_ratio, train
     from simulations.training.model import Architecture, Transformer
     from simulations.training.variants import altered, branch_factor
 
@@ -120,6 +121,7 @@ def _one_draw(setting: Setting, draw: int, stream: Any) -> dict[str, Any]:
     model = Transformer(arch)
     here = stream.within(f"training/width={setting.width}/depth={setting.depth}/{setting.task}")
     draw_weights(model, here, draw)
+    plain = copy.deepcopy(model)
     inputs, _ = data.part("train")
     altered(
         model,
@@ -130,8 +132,9 @@ def _one_draw(setting: Setting, draw: int, stream: Any) -> dict[str, Any]:
         seed=draw,
         inputs=torch.from_numpy(inputs[:32] if data.vocabulary else inputs[:32].astype("float32")),
     )
-    size = min(setting.batch, data.splits[0])
-    return train(model, data, Schedule(setting.steps, setting.rate, size), here, draw)
+    schedule = Schedule(setting.steps, setting.rate, min(setting.batch, data.splits[0]))
+    ratio = time_ratio(model, plain, data, schedule)
+    return {**train(model, data, schedule, here, draw), "_time_ratio": ratio}
 
 
 def cost(setting: Setting, bench: Bench) -> Cost:

@@ -17,16 +17,21 @@ SHOWN = 4  # series per panel
 
 
 def page(results: Results) -> Any:
-    """Four panels for the first task and architecture of the sweep."""
+    """Panels for the first task and architecture of the sweep."""
     place, group = next(iter(arms(results).items()))
     with figures.style():
-        figure, axes = figures.page(4, 1, width=8.2, height=2.5)
-        _curves(axes[0, 0], results, group[:SHOWN])
-        _effects(axes[1, 0], results, group)
-        _along(axes[2, 0], results, group[:SHOWN], "_query_condition", r"$\kappa(W_Q + C)$")
-        figures.title(axes[2, 0], "Weights of the first layer along training, every seed")
-        _along(axes[3, 0], results, group[:SHOWN], "_jacobian_condition_number", r"$\kappa(J)$")
-        figures.title(axes[3, 0], "Jacobian of the first layer along training, every seed")
+        others = [arm for arm in group if arm.chosen.variant != "none"]
+        plain = [arm for arm in group if arm.chosen.variant == "none"]
+        chunks = [plain + others[i : i + SHOWN - 1] for i in range(0, max(1, len(others)), SHOWN - 1)][:3]
+        figure, axes = figures.page(len(chunks) + 3, 1, width=8.2, height=2.5)
+        panels = list(axes[:, 0])
+        for ax, chunk in zip(panels, chunks, strict=False):
+            _curves(ax, results, chunk)
+        _effects(panels[-3], results, group)
+        _along(panels[-2], results, group[:SHOWN], "_query_condition", r"$\kappa(W_Q + C)$")
+        figures.title(panels[-2], "Weights of the first layer along training, every seed")
+        _along(panels[-1], results, group[:SHOWN], "_jacobian_condition_number", r"$\kappa(J)$")
+        figures.title(panels[-1], "Jacobian of the first layer along training, every seed")
         norm = {"pre": "pre-norm", "post": "post-norm", "none": "no norm"}[place.norm]
         figure.suptitle(
             f"Training with corrections: {place.task}, {place.attention} attention, {norm}, {place.depth} layers",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from dataclasses import dataclass
@@ -18,9 +19,10 @@ from simulations.training.data import Data
 from simulations.training.model import Transformer
 from simulations.training.probe import PROBED, probe
 
-__all__ = ["Schedule", "draw_weights", "train"]
+__all__ = ["Schedule", "draw_weights", "time_ratio", "train"]
 
 PROBES = 5  # how often a run is looked at, start and end included
+TIMED = 7  # steps that two models take in turn
 SMOOTH = 5  # losses averaged before a goal counts as reached
 
 
@@ -60,25 +62,22 @@ def train(
     order = _order(stream, draw, len(inputs), schedule)
     looks = np.unique(np.round(np.array([0, 0.1, 0.25, 0.5, 1]) * schedule.steps).astype(int))
     start = kernels_for(CPU).variates(stream.words("probe", draw), 0, 1, 4096)[0].astype(float)
-    probes, losses, seconds = [], np.empty(schedule.steps), []
+    probes, losses = [], np.empty(schedule.steps)
     held = held_bytes(model, inputs[: schedule.batch], targets[: schedule.batch])
     for step in range(schedule.steps + 1):
         if step in looks:
             probes.append(list(probe(model, inputs, start).values()))
         if step == schedule.steps:
             break
-        began = time.perf_counter()
         rows = order[step]
         loss = _loss(model(inputs[rows]), targets[rows])
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-        seconds.append(time.perf_counter() - began)
         losses[step] = loss.item()
     record: dict[str, np.ndarray | float] = {
         "_losses": losses,
         "_probe_steps": np.resize(looks.astype(float), PROBES),
-        "_step_seconds": float(np.median(seconds)),
         "_held_bytes": float(held),
         "parameters": float(sum(p.numel() for p in model.parameters())),
         "steps_to_goal": _steps_to(losses, math.log(data.classes) / 2),
@@ -93,6 +92,23 @@ def train(
     alphas = [b.attention.alpha for b in model.blocks if b.attention.alpha is not None]
     record["alpha"] = float(torch.stack([a.detach().mean() for a in alphas]).mean()) if alphas else math.nan
     return record
+
+
+def time_ratio(model: Transformer, plain: Transformer, data: Data, schedule: Schedule) -> float:
+    """Time of a training step of one model over that of another, taken in turn so that a busy machine slows both alike."""
+    inputs, targets = (part[: schedule.batch] for part in _tensors(data, "train"))
+    racers = [
+        (each, torch.optim.Adam(each.parameters(), lr=0.0)) for each in (copy.deepcopy(model), copy.deepcopy(plain))
+    ]
+    seconds: list[list[float]] = [[], []]
+    for _ in range(TIMED):
+        for kept, (each, optimiser) in zip(seconds, racers, strict=True):
+            began = time.perf_counter()
+            optimiser.zero_grad()
+            _loss(each(inputs), targets).backward()
+            optimiser.step()
+            kept.append(time.perf_counter() - began)
+    return float(np.median(seconds[0]) / np.median(seconds[1]))
 
 
 def evaluate(model: Transformer, data: Data, part: str) -> tuple[float, float]:

@@ -108,7 +108,7 @@ def results_of(values):
         sample |= {
             "parameters": np.full(4, 9.0),
             "_held_bytes": np.full(4, 1.0),
-            "_step_seconds": rng.uniform(1, 1.01, 4),
+            "_time_ratio": rng.uniform(1, 1.01, 4),
         }
         samples[setting] = sample
     return Results(EXPERIMENT, 0, "cpu", {}, samples)
@@ -124,7 +124,7 @@ def test_rates_are_chosen_by_validation_and_effects_paired():
         }
     )
     (group,) = arms(results).values()
-    assert [arm.chosen.rate for arm in group] == [1e-3, 1e-2] and group[0].rates == 2
+    assert [arm.chosen.rate for arm in group] == [1e-3, 1e-2] and group[0].rates == (1e-3, 1e-2)
     claims = {claim.claim.partition(": ")[2]: claim for claim in all_claims(results)}
     assert claims["shift 0.5 raises the test accuracy"].verdict == "supported"
     assert claims["shift 0.5 raises the test accuracy"].measured == pytest.approx(0.1, abs=2e-3)
