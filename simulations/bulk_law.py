@@ -12,6 +12,7 @@ Figure: histogram with its law and the quarter circle as the rival; below it, th
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import TYPE_CHECKING, Any
 
 from rmt.experiments.cli import run_experiment
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 SQRT_LN2 = 0.8325546111576977  # beta for which the weights have standard deviation equal to their mean
 LEADING = 8
+NULL_SPECTRA = 99  # spectra of Gaussian matrices that a measured spectrum is ranked among
 LAWS = {
     ("none", "iid"): "quarter circle",
     ("none", "keyquery"): "typed law",
@@ -59,7 +61,8 @@ class Setting:
             raise Meaningless(f"causal {derived['weights']} weights: no law; choose --weights lognormal or --mask none")
 
 
-def _bulk(setting: Setting) -> Any:
+def bulk_of(setting: Setting) -> Any:
+    """The theory of this setting."""
     from rmt.theorems.bulk import Bulk
 
     return Bulk(setting.n, setting.beta, setting.head_dim, setting.weights or "lognormal", setting.mask)
@@ -71,8 +74,11 @@ def measure(setting: Setting, draws: range, stream: Any, bench: Bench) -> dict[s
 
     from rmt.statistics.distances import kolmogorov
 
-    bulk = _bulk(setting)
+    bulk = bulk_of(setting)
     spectra = np.array([_spectrum(setting, draw, stream, bench) for draw in draws])
+    gaussian = setting.model == "iid" and setting.mask == "none"
+    null = _gaussian_null(setting.n - 1, stream.within("null")) if gaussian else None
+    tested = [null.test(one / bulk.layer.variance**0.5).combined if null else np.nan for one in spectra]
     return {
         "kolmogorov_distance": kolmogorov(spectra, bulk.law),
         "decile": np.quantile(spectra, np.arange(1, 10) / 10, axis=1, method="hazen").T,
@@ -80,8 +86,19 @@ def measure(setting: Setting, draws: range, stream: Any, bench: Bench) -> dict[s
         "mean_fourth_power": np.mean(spectra**4, axis=1),
         "leading_value": spectra[:, :LEADING],
         "_rival_distance": kolmogorov(spectra, bulk.rival),
+        "_gaussian_p_value": np.array(tested),
         "_spectrum": spectra,
     }
+
+
+@functools.lru_cache(maxsize=4)
+def _gaussian_null(size: int, stream: Any) -> Any:
+    """Spectra of Gaussian matrices of this size, against the quarter circle of variance one."""
+    from rmt.ensembles.gaussian_spectra import square_gaussian_spectra
+    from rmt.laws.quarter_circle import QuarterCircle
+    from rmt.statistics.goodness import NullSpectra
+
+    return NullSpectra.from_spectra(QuarterCircle(), square_gaussian_spectra(stream, NULL_SPECTRA, size))
 
 
 def _spectrum(setting: Setting, draw: int, stream: Any, bench: Bench) -> Any:
@@ -114,35 +131,14 @@ def predict(setting: Setting) -> dict[str, Any]:
     """What the law says of each quantity."""
     from rmt.theorems.bulk import bulk_predictions
 
-    return dict(bulk_predictions(_bulk(setting)))
+    return dict(bulk_predictions(bulk_of(setting)))
 
 
 def claims(results: Results) -> list[Any]:
-    """The quarter circle as a rival: right for iid weights, wrong for key-query logits. Distances are the evidence."""
-    from rmt.statistics.claims import bound_claim
+    """The quarter circle as a rival, and whether iid spectra pass for those of Gaussian matrices."""
+    from simulations.claims.bulk_law import all_claims
 
-    found = []
-    groups = dict.fromkeys(dataclasses.replace(s, n=1024) for s in results.settings)
-    for group in groups:
-        sizes = [s for s in results.settings if dataclasses.replace(s, n=1024) == group and not _bulk(s).limits()]
-        if not sizes:
-            continue
-        keyquery = group.model == "keyquery"
-        wrong = keyquery or group.mask == "causal"
-        temperature = f", beta = {group.beta:.4g}" if group.beta else ""
-        name = "causal, " if group.mask == "causal" else ""
-        name += f"key-query logits, d_k = {group.head_dim}" if keyquery else f"iid {group.weights} weights"
-        found.append(
-            bound_claim(
-                f"{name}{temperature}: the spectrum is a quarter circle",
-                [s.n for s in sizes],
-                [results.samples[s]["_rival_distance"] for s in sizes],
-                bound=[_bulk(s).distance for s in sizes],
-                expected="contradicted" if wrong else "supported",
-                source="nait-saada2024" if wrong else "bordenave2012",
-            )
-        )
-    return found
+    return all_claims(results)
 
 
 def summary(results: Results) -> str:
@@ -190,6 +186,7 @@ EXPERIMENT = Experiment(
     headline=("kolmogorov_distance", "mean_square", "mean_fourth_power"),
     spectra=("none", "full"),
     cost=cost,
+    version=2,
 )
 
 if __name__ == "__main__":

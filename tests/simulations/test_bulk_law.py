@@ -26,7 +26,10 @@ def test_small_spectra_follow_their_law_and_not_the_rival(capsys, tmp_path):
     found = document(capsys, "--n", "320", "--draws", "8", "--check", "--out", str(tmp_path))
     jsonschema.validate(found, SCHEMA)
     assert decided(found["rows"]) >= 0.8
-    assert [claim["verdict"] for claim in found["claims"]] == ["supported", "contradicted"]
+    assert [claim["verdict"] for claim in found["claims"][:2]] == ["supported", "contradicted"]
+    assert (
+        found["claims"][2]["verdict"] == "contradicted"
+    )  # lognormal entries of beta .83 are no Gaussian ones at n = 320
 
 
 def test_spectra_are_those_of_a_dense_svd(tmp_path):
@@ -51,9 +54,9 @@ def test_full_size_decides_its_rows(capsys, tmp_path):
     arguments = ("--n", "1024", "--model", "iid", "keyquery", "--mask", "none", "causal", "--check")
     found = document(capsys, *arguments, "--out", str(tmp_path))
     assert decided(found["rows"]) >= 0.8
-    verdicts = [claim["verdict"] for claim in found["claims"]]
+    verdicts = [claim["verdict"] for claim in found["claims"][:4]]
     assert verdicts == ["supported"] + 3 * ["contradicted"]
-    assert verdicts == [claim["expected"] for claim in found["claims"]]
+    assert verdicts == [claim["expected"] for claim in found["claims"][:4]]
 
 
 def test_causal_light_weights_are_left_out(capsys, tmp_path):
