@@ -67,7 +67,7 @@ class Setting:
         }
         if derived["correlation"] is not None and derived["correlation"] >= 1:
             raise ValueError(f"--correlation {self.correlation}: must lie in [0, 1)")
-        variables = _variables(self) if self.data == "weather" else 0
+        variables = _variables(self)
         derived["width"] = LAGS * variables or self.width or 16
         if self.width not in (None, derived["width"]):
             raise Meaningless(f"--width {self.width}: {variables} variables times {LAGS} lags are {derived['width']}")
@@ -78,9 +78,12 @@ class Setting:
 
 
 def _variables(setting: Setting) -> int:
-    from rmt.regression.datasets import load_series
+    """Variables of the series, 0 for other data; data that are not there are a usage error."""
+    from rmt.regression.datasets import load_sentences, load_series
 
-    return len(load_series(setting.data_file).names)
+    if setting.data == "sentences":
+        load_sentences(setting.data_file)
+    return len(load_series(setting.data_file).names) if setting.data == "weather" else 0
 
 
 def measure(setting: Setting, draws: range, stream: Any, bench: Bench) -> dict[str, Any]:

@@ -104,6 +104,19 @@ def test_a_file_that_is_not_there_is_refused():
         load_series("no_such.csv")
 
 
+def test_sentences_are_found_inside_a_package_that_is_not_imported(tmp_path, monkeypatch):
+    """A stand-in for gensim: one that fails on import, with three lines of the same format (latin-1)."""
+    folder = tmp_path / "stand_in" / "test" / "test_data"
+    folder.mkdir(parents=True)
+    (tmp_path / "stand_in" / "__init__.py").write_text("raise RuntimeError('imported')")
+    lines = "__label__neg dull , and naïve . \n__label__pos a joy , it's true . \nno label here\n"
+    (folder / "lines.cor").write_text(lines, encoding="latin-1")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(datasets, "SENTENCES", ("stand_in", "test/test_data/lines.cor"))
+    found = load_sentences.__wrapped__()
+    assert found.words == (("dull", "and", "naïve"), ("a", "joy", "it's", "true")) and list(found.labels) == [-1, 1]
+
+
 @pytest.mark.models
 def test_the_packaged_sentences_are_balanced():
     """Needs gensim of the extra `data`, too large for the extra `test`."""

@@ -40,12 +40,14 @@ def test_bad_input_is_one_clear_line_and_exit_2(arguments, fragment, capsys, tmp
     assert printed.out == "" and fragment in printed.err and "Traceback" not in printed.err
 
 
-def test_missing_data_give_the_install_command(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(datasets, "WEATHER", ("no_such_package", "weather.csv"))
-    datasets.load_series.cache_clear()
-    assert run_experiment(EXPERIMENT, ["--data", "weather", "--out", str(tmp_path), "--no-figure"]) == 2
-    assert "pip install 'rmt-attention[data]'" in capsys.readouterr().err
-    datasets.load_series.cache_clear()
+@pytest.mark.parametrize("data", ["weather", "sentences"])
+def test_missing_data_give_the_install_command(data, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(datasets, data.upper(), ("no_such_package", "data.csv"))
+    for load in (datasets.load_series, datasets.load_sentences):
+        load.cache_clear()
+    assert run_experiment(EXPERIMENT, ["--data", data, "--out", str(tmp_path), "--no-figure"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and "pip install 'rmt-attention[data]'" in printed.err and printed.err.count("\n") == 1
 
 
 def test_the_document_is_valid_and_the_page_is_drawn(capsys, tmp_path):
