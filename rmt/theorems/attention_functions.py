@@ -54,11 +54,13 @@ def moments(f: Callable[[np.ndarray], np.ndarray], variance: float) -> Moments:
     return Moments(float(values.sum()), square, tuple(degrees))
 
 
-def function_predictions(n: int, beta: float, *, function: str, head_dim: int | None, removed: bool) -> Predictions:
+def function_predictions(
+    n: int, beta: float, *, function: str, head_dim: int | None, removed: bool, widths: tuple[int, ...] = ()
+) -> Predictions:
     """What to expect of A_ij = f(l_ij)/n over all n keys, or of A centred, (I - 11^T/n) A, where `removed`.
 
     Rows and columns of key-query logits have scales of their own, sqrt(r) and sqrt(c), chi^2_{d_k}/d_k: they spread the
-    mean of f, and lengthen s_1 by Var(mu_r)/mu^2 for either side.
+    mean of f, and lengthen s_1 by Var(mu_r)/mu^2 for either side. widths: of independent value tokens, for those after A.
     Bands: mu 0.2 %, variance 4 %, s_1^2 - mu^2 15 %, values of the bulk 4 %. Medians of 8 draws, n = 250 and 1000, beta .5, 1,
     iid and d_k = 64: all within them.
     """
@@ -73,15 +75,19 @@ def function_predictions(n: int, beta: float, *, function: str, head_dim: int | 
     scale = mean**2 if leads else 1.0
     degrees = tuple(value / scale for value in at_one.degrees)
     law = HermiteLaw(n, (square - mean**2) / scale, beta, head_dim, degrees if head_dim else None)
-    return _predictions(law, n, level=mean, effect=2 * spread / scale if leads else 0.0, centred=False, removed=removed)
+    effect = 2 * spread / scale if leads else 0.0
+    return _predictions(law, n, level=mean, effect=effect, centred=False, removed=removed, widths=widths)
 
 
-def capped_predictions(n: int, beta: float, *, cap: float, head_dim: int | None, removed: bool) -> Predictions:
+def capped_predictions(
+    n: int, beta: float, *, cap: float, head_dim: int | None, removed: bool, widths: tuple[int, ...] = ()
+) -> Predictions:
     """What to expect of softmax attention with logits cap tanh(l/cap), or of A - 11^T/n where `removed`.
 
     As for the exponential, with F = exp(cap tanh(l/cap)) over its mean: sigma^2 = E F^2 - 1 with the first correction of
     the normaliser, and the degrees of F; the second value of key-query logits tends to a_1/sqrt(d_k). A cap bounds the
-    weights, so that no single entry leaves the bulk. Column effect: the variance of degree two, over d_k.
+    weights, so that no single entry leaves the bulk. Column effect: the variance of degree two, over d_k. widths: of
+    independent value tokens, for those after A.
     Bands: variance 4 %, s_1^2 - 1 15 %, values of the bulk 4 %. Medians of 8 draws, n = 300 and 1000, cap .5, 2, 5, beta .5, 1,
     2, iid, d_k = 16, 64: all within them.
     """
@@ -99,10 +105,12 @@ def capped_predictions(n: int, beta: float, *, cap: float, head_dim: int | None,
     degrees = tuple(value / at_one.mean**2 for value in at_one.degrees)
     law = HermiteLaw(n, float(rows.weights @ normalised), beta, head_dim, degrees if head_dim else None)
     effect = degrees[1] / head_dim if head_dim else 0.0
-    return _predictions(law, n, level=1.0, effect=effect, centred=True, removed=removed)
+    return _predictions(law, n, level=1.0, effect=effect, centred=True, removed=removed, widths=widths)
 
 
-def _predictions(law: HermiteLaw, n: int, *, level: float, effect: float, centred: bool, removed: bool) -> Predictions:
+def _predictions(
+    law: HermiteLaw, n: int, *, level: float, effect: float, centred: bool, removed: bool, widths: tuple[int, ...]
+) -> Predictions:
     scale = abs(level) if abs(level) > 1e-9 else 1.0
     model = OutlierAndBulk(
         n=n,
@@ -115,7 +123,9 @@ def _predictions(law: HermiteLaw, n: int, *, level: float, effect: float, centre
         source=SOURCE,
         validity=VALIDITY,
     )
-    return model.removed() if removed or model.level == 0 else model.kept()
+    if removed or model.level == 0:
+        return model.removed()
+    return model.kept() | (model.tokens(widths) if widths else {})
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

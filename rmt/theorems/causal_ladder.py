@@ -10,10 +10,12 @@ import functools
 import math
 
 import numpy as np
+from scipy.interpolate import PchipInterpolator
 
 from rmt.laws.averages import ladder_values
 from rmt.laws.causal import CausalLaw, expected_outliers, phase_shift
 from rmt.theorems.causal import MOST_RANKS, ROWS, Predictions
+from rmt.theorems.light_weights import LightWeights
 from rmt.theorems.prediction import (
     Approximation,
     Exact,
@@ -80,6 +82,30 @@ def ladder_predictions(n: int, beta: float, *, head_dim: int | None = None, vari
         "attention_stable_rank": _about(squared / first**2, relative_band(squared / first**2, 0.04), "mean"),
         "outlier_count": _about(count, absolute_band(count, 0.75), "mean"),
     }
+
+
+def light_ladder(n: int, light: LightWeights, *, variant: str = "plain") -> Predictions:
+    """The same for iid weights with light tails, by the ladder of lognormal weights of the same variance.
+
+    Only sigma^2 = e^(beta^2) - 1 enters the noise beyond the first rows; the Frobenius norm is that of the weights themselves.
+    """
+    beta = math.sqrt(math.log1p(light.variance(10**6)))
+    found = ladder_predictions(n, beta, variant=variant)
+    if not found["top_singular_value"].in_range:  # type: ignore[union-attr]
+        return found
+    count = np.unique(np.round(np.geomspace(1, n, min(n, 200)))).astype(int)
+    variance = PchipInterpolator(np.log(count), [light.variance(int(i)) for i in count])
+    i = np.arange(1, n + 1)
+    noise = float(np.sum(variance(np.log(i)) / i))
+    squared = noise + (float(np.sum(1 / i)) if variant == "plain" else 0.0)
+    found["frobenius_norm_squared"] = Exact(
+        value=squared, band=absolute_band(squared, 0.02 * noise), source=ROWS, validity="any n"
+    )
+    top = found["top_singular_value"].value  # type: ignore[union-attr]
+    if variant == "plain" and top is not None:
+        stable = squared / top**2
+        found["attention_stable_rank"] = _about(stable, relative_band(stable, 0.04), "mean")
+    return found
 
 
 def causal_cosine(n: int, beta: float, *, head_dim: int | None = None, width: int) -> dict[str, Prediction]:

@@ -18,12 +18,14 @@ VALIDITY = "n >= 300, beta <= 1, head_dim >= 8"
 NAMES = ("frobenius_norm_squared", "top_singular_value", "second_singular_value", "gap_ratio", "attention_stable_rank")
 
 
-def qk_norm_predictions(n: int, beta: float, *, head_dim: int, removed: bool) -> Predictions:
+def qk_norm_predictions(
+    n: int, beta: float, *, head_dim: int, removed: bool, widths: tuple[int, ...] = ()
+) -> Predictions:
     """What to expect of A, or of A - 11^T/n where `removed`; queries and keys uniform on the sphere of radius sqrt(d_k).
 
     s_1^2 = 1 + sigma_n^2/n: keys of one length have no column effect. Bulk: the top of `qk_norm_law`; as n grows the values
     tend to the ratios of Bessel functions `rmt.laws.normalised_heads.funk_hecke_values`.
-    Bands: sigma_n^2 3 %, s_1^2 - 1 10 %, values of the bulk 3 %.
+    widths: of independent value tokens, for those after A. Bands: sigma_n^2 3 %, s_1^2 - 1 10 %, values of the bulk 3 %.
     """
     limits = (
         (n < 300, f"n = {n}: calibrated for n >= 300"),
@@ -45,7 +47,7 @@ def qk_norm_predictions(n: int, beta: float, *, head_dim: int, removed: bool) ->
         source=SOURCE,
         validity=VALIDITY,
     )
-    return model.removed() if removed else model.kept()
+    return model.removed() if removed else model.kept() | (model.tokens(widths) if widths else {})
 
 
 @functools.lru_cache(maxsize=64)

@@ -90,6 +90,22 @@ class OutlierAndBulk:
             "attention_stable_rank": self._about(stable, relative_band(stable, 2 * self.errors.bulk)),
         }
 
+    def tokens(self, widths: tuple[int, ...]) -> Predictions:
+        """Of A V, V independent of A: a product of Gaussian factors of these widths, the value width first.
+
+        As in `rmt.theorems.rank_collapse`: the mean row picks one token of squared length chi^2 a width, the noise adds
+        variance (1/d_v [+ 1/d]) to s_1^2; two rows share the mean row, of their 1 + variance. Bands 5 %.
+        """
+        if min(widths) < 32 or self.level == 0:
+            return {}
+        loss, lengthening = sum(1 / d for d in widths), math.prod(1 - 2 / d for d in widths)
+        row = 1 + self.effect + (0 if self.centred else self.variance / self.n)
+        stable = 1 + self.variance * (1 - 1 / widths[0]) / (row * lengthening + self.variance * loss)
+        cosine = (1 + self.effect) / (1 + self.variance)
+        apart = math.sqrt(max(self.variance - self.variance / self.n - self.effect, 0.0) / (1 + self.variance))
+        values = {"token_stable_rank": stable, "token_cosine": cosine, "rank_one_residual": apart}
+        return {name: self._about(value, relative_band(value, 0.05), "mean") for name, value in values.items()}
+
     def _value(self, value: float) -> Prediction:
         return self._about(value, relative_band(value, self.errors.bulk))
 

@@ -11,12 +11,13 @@ from rmt.theorems.prediction import out_of_range
 SOURCE = "derived, see rmt.theorems.sinks"
 
 
-def sink_predictions(layer: Layer, sink: float, *, removed: bool) -> Predictions:
+def sink_predictions(layer: Layer, sink: float, *, removed: bool, widths: tuple[int, ...] = ()) -> Predictions:
     """What to expect of A, or of A centred, (I - 11^T/n) A, where `removed`; `sink` is b, 0 being softmax-off-by-one.
 
     Row i sums to rho_i = 1/(1 + e^(b - v_i/2)/n), v_i its log-variance: the n keys put n e^(v/2) against the sink. So the
     outlier and the bulk shrink alike by rho, and the gap ratio stays. Key-query rows differ in v_i, hence the mean of rho^2
     over rows. At beta .7, n = 1000, b = 0, 3, 6, ln n: .9995 .9848 .7603 .5611, measured .9995 .9848 .7601 .5612.
+    widths: of independent value tokens, for those after A.
     Bands: rho 0.1 %, variance 4 %, s_1^2 - rho^2 15 %, values of the bulk 4 % (12 % where one entry carries it).
     """
     reason = layer.limits()
@@ -39,4 +40,4 @@ def sink_predictions(layer: Layer, sink: float, *, removed: bool) -> Predictions
         source=SOURCE,
         validity="n >= 200, beta <= 1",
     )
-    return model.removed() if removed else model.kept()
+    return model.removed() if removed else model.kept() | (model.tokens(widths) if widths else {})

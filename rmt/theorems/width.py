@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
 from rmt.theorems.attention_functions import capped_predictions, function_predictions
 from rmt.theorems.causal import causal_predictions
-from rmt.theorems.causal_ladder import causal_cosine, ladder_predictions
+from rmt.theorems.causal_ladder import causal_cosine, ladder_predictions, light_ladder
 from rmt.theorems.eigenvalues import eigenvalue_predictions
-from rmt.theorems.layer import layer
+from rmt.theorems.layer import Layer, layer
 from rmt.theorems.light_weights import LIGHT, LightWeights
 from rmt.theorems.normalised_heads import qk_norm_predictions
 from rmt.theorems.prediction import Approximation, relative_band
@@ -102,25 +103,40 @@ class OneLayer:
             (self.mask != "none" and len(self.options) > 0, f"mask {self.mask} with {' and '.join(self.options)}"),
             (self.shared and len(self.options) > 0, f"{tokens} with {' and '.join(self.options)}"),
             (self.shared and self.tokens not in ("gaussian", "layernorm"), tokens),
-            (self.shared and self.mask != "none", f"{tokens}, mask {self.mask}"),
+            (self.shared and self.mask != "none" and self.weight_init == "orthogonal", f"{tokens}, mask {self.mask}"),
             (self.shared and self.position == "rope", f"rope over {tokens}"),
-            (self.mask != "none" and self.model == "iid" and self.weights in LIGHT, f"{self.weights} weights, masked"),
             (self.variant not in known, f"variant {self.variant} with mask {self.mask}"),
         )
         return next((f"{what}: no prediction" for broken, what in rules if broken), None)
 
     def unknown_tokens(self) -> str | None:
         """Why no theorem here speaks of the tokens after this layer, or None."""
-        if self.options or self.variant == "centred":
-            what = " and ".join(self.options) or f"variant {self.variant}"
-            return f"{what}: no prediction for the tokens"
         if self.heads > 1:
             return f"{self.heads} heads: no prediction for their tokens"
-        if self.mask == "causal" and self.variant != "plain":
-            return f"variant {self.variant} with mask {self.mask}: no prediction for its tokens"
+        if self.mask == "causal" and (self.variant != "plain" or self.shared or self.light is not None):
+            return f"variant {self.variant} with mask {self.mask}, {self.tokens} tokens: no prediction for the tokens"
+        if (self.options or self.shared) and self.variant != "plain":
+            return (
+                f"variant {self.variant} of {' and '.join(self.options) or self.tokens}: no prediction for the tokens"
+            )
         if self.tokens not in TOKENS or self.weight_init == "orthogonal":
             return f"{self.tokens} tokens with {self.weight_init} weights: no prediction"
         return None
+
+    @property
+    def light(self) -> LightWeights | None:
+        """The law of iid weights with light tails, where there is one."""
+        return LightWeights(self.weights) if self.model == "iid" and self.weights in LIGHT else None
+
+    @property
+    def keys(self) -> int | None:
+        """d_k, None for iid logits."""
+        return (self.head_dim or 64) if self.model == "keyquery" else None
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The Gaussian factors of the values: their own width, and that of the tokens unless these are orthonormal."""
+        return (self.value_width,) if self.tokens == "orthonormal" else (self.value_width, self.width)
 
 
 def width_predictions(one: OneLayer, *, equations_up_to: float = math.inf) -> Predictions:
@@ -138,53 +154,61 @@ def width_predictions(one: OneLayer, *, equations_up_to: float = math.inf) -> Pr
 
 
 def _bidirectional(one: OneLayer) -> Predictions:
-    light = LightWeights(one.weights) if one.model == "iid" and one.weights in LIGHT else None
-    beta, head_dim = 0.0 if light else float(one.beta or 0.0), one.head_dim if one.model == "keyquery" else None
-    model, removed = layer(one.n, beta, head_dim, light), one.variant != "plain"
+    beta, head_dim = 0.0 if one.light else float(one.beta or 0.0), one.keys
+    model, removed = layer(one.n, beta, head_dim, one.light), one.variant != "plain"
     if model.uniform and one.options:
         return {}
+    words: dict[str, Any] = {"removed": removed, "widths": () if one.unknown_tokens() else one.widths}
     if one.attention != "softmax":
-        return function_predictions(one.n, beta, function=one.attention, head_dim=head_dim, removed=removed)
+        return function_predictions(one.n, beta, function=one.attention, head_dim=head_dim, **words)
     if one.cap is not None:
-        return capped_predictions(one.n, beta, cap=one.cap, head_dim=head_dim, removed=removed)
+        return capped_predictions(one.n, beta, cap=one.cap, head_dim=head_dim, **words)
     if one.sink is not None:
-        return sink_predictions(model, one.sink, removed=removed)
+        return sink_predictions(model, one.sink, **words)
     if one.norm == "qk":
-        return qk_norm_predictions(one.n, beta, head_dim=head_dim or 64, removed=removed)
+        return qk_norm_predictions(one.n, beta, head_dim=head_dim or 64, **words)
     if one.shared and not model.uniform:
-        head_dim = one.head_dim or 64
-        shared = shared_predictions(
-            one.n,
-            beta,
-            head_dim=head_dim,
-            width=one.width,
-            tokens=one.tokens,
-            weight_init=one.weight_init,
-            removed=removed,
-        )
-        if not removed and one.unknown_tokens() is None:
-            after = shared_token_predictions(
-                one.n, beta, width=one.width, head_dim=head_dim, tokens=one.tokens, value_width=one.value_width
-            )
-            shared.update(after)
-        return shared
+        return _shared(one, beta)
     found = matrix_predictions(model, removed=removed) | eigenvalue_predictions(model, removed=removed)
-    if one.variant == "centred" and not model.uniform:  # |A^T u|^2 is gone, not one
-        value = model.variance * (1 - 1 / one.n) - model.column_effect
-        rows = "derived: exact average over rows less the mean row, see rmt.theorems.layer"
-        found["frobenius_norm_squared"] = Approximation(
-            value=value, band=relative_band(value, 0.02), source=rows, validity="beta <= 1"
-        )
     if one.unknown_tokens() is None:
-        orthonormal = one.tokens == "orthonormal"
         found |= token_predictions(
-            model, removed=removed, orthonormal=orthonormal, width=one.width, value_width=one.value_width
+            model,
+            removed=removed,
+            orthonormal=one.tokens == "orthonormal",
+            width=one.width,
+            value_width=one.value_width,
         )
+    return found | (_centred(model) if one.variant == "centred" and not model.uniform else {})
+
+
+def _centred(model: Layer) -> Predictions:
+    """Where (I - 11^T/n) A differs from A - 11^T/n: the mean row is gone, not replaced; so are the tokens' means."""
+    value = model.variance * (1 - 1 / model.n) - model.column_effect
+    rows = "derived: exact average over rows less the mean row, see rmt.theorems.layer"
+    squared = Approximation(value=value, band=relative_band(value, 0.02), source=rows, validity="beta <= 1")
+    fixed = {"token_cosine": (-1 / (model.n - 1), 1 / model.n), "rank_one_residual": (1.0, 1e-6)}
+    apart = {
+        name: Approximation(
+            value=at, band=(at - slack, at + slack), source="algebra: centred tokens", validity="always"
+        )
+        for name, (at, slack) in fixed.items()
+    }
+    return {"frobenius_norm_squared": squared, **apart}
+
+
+def _shared(one: OneLayer, beta: float) -> Predictions:
+    sizes: dict[str, Any] = {"width": one.width, "head_dim": one.head_dim or 64, "tokens": one.tokens}
+    removed = one.variant != "plain"
+    found = shared_predictions(one.n, beta, weight_init=one.weight_init, removed=removed, **sizes)
+    if one.unknown_tokens() is None:
+        found.update(shared_token_predictions(one.n, beta, value_width=one.value_width, **sizes))
     return found
 
 
 def _causal(one: OneLayer, equations_up_to: float) -> Predictions:
-    beta, head_dim = float(one.beta or 0.0), one.head_dim if one.model == "keyquery" else None
+    beta, head_dim = float(one.beta or 0.0), one.keys
+    if one.light is not None:
+        return light_ladder(one.n, one.light, variant=one.variant)
     if one.n > equations_up_to and beta > 0:
         found = ladder_predictions(one.n, beta, head_dim=head_dim, variant=one.variant)
     else:
