@@ -21,6 +21,7 @@ from rmt.theorems.prediction import (
 
 SOURCE = "derived: moving averages and their noise, see rmt.laws.band"
 ROWS = "derived: exact average over rows, see rmt.laws.band"
+RANGE = "beta <= .6: 16 <= window <= n/4, 5/n <= slope <= .1; beta <= 1: window >= 96, slope <= .02"
 _NAMES = ("top_singular_value", "second_singular_value", "gap_ratio", "attention_stable_rank", "token_cosine")
 
 
@@ -38,6 +39,11 @@ def local_predictions(
     model: "iid" or "keyquery" (then head_dim is d_k). frobenius_norm_squared (exact over rows), top_singular_value and
     second_singular_value (medians), gap_ratio, attention_stable_rank, and token_cosine of A V with independent wide V (means).
     There is no width collapse: ||A||_F^2 grows like n/window, s_1 does not grow. A window of n or more keys is a causal mask.
+
+    Measured over predicted, 24 draws at n = 512, beta .3 to 1, iid and d_k = 64: Frobenius norm 0.99 to 1.01; s_1 0.984 to 1.004
+    at beta <= .5 (w = 16 to 128, slope .01 to .1), 0.97 to 1.007 above for w >= 64 or slope <= .02 (standard errors .01), but
+    .95 to .98 for shorter reach, which is refused; s_2 0.98 to 1.01 and 0.957 to 1.004; stable rank 0.98 to 1.04; cosine 0.98
+    to 1.06 at beta <= .5, to 1.1 at 1 (rows of large noise are longer). Bands: 2, 2, 4, 4, 5 and 10 %.
     Raises ValueError unless exactly one of window and slope is given.
     """
     if window is not None and window >= n:
@@ -46,8 +52,13 @@ def local_predictions(
     if beta == 0:
         return {}
     law = _law(n, float(beta), window, slope, head_dim if model == "keyquery" else None)
-    if law.validity:
-        return dict.fromkeys(("frobenius_norm_squared", *_NAMES), out_of_range(law.validity, source=SOURCE))
+    reason = law.validity
+    if not reason and law.beta > 0.6 and law.reach < 95:
+        reason = (
+            f"beta = {law.beta:g}, reach {law.reach:.3g}: above beta .6 calibrated for window >= 96 or slope <= .02"
+        )
+    if reason:
+        return dict.fromkeys(("frobenius_norm_squared", *_NAMES), out_of_range(reason, source=SOURCE))
     total = law.frobenius_norm_squared
     first, second = law.top_value(1), law.top_value(2)
     cosine = _cosine(law)
@@ -58,28 +69,34 @@ def local_predictions(
         "top_singular_value": _about(first, 0.02),
         "second_singular_value": _about(second, 0.04),
         "gap_ratio": _about(second / first, 0.04),
-        "attention_stable_rank": _about(total / first**2, 0.04, "mean"),
+        "attention_stable_rank": _about(total / first**2, 0.05, "mean"),
         "token_cosine": Approximation(
-            value=cosine, band=absolute_band(cosine, 0.1 * cosine), source=SOURCE, validity=_validity(law)
+            value=cosine, band=absolute_band(cosine, 0.1 * cosine), source=SOURCE, validity=RANGE
         ),
     }
 
 
 def _cosine(law: LocalAttention) -> float:
-    """Average cosine of two of n tokens: shared mean keys, over (1 + sigma_w^2) for the noise each has alone."""
+    """Average cosine of two of n tokens: overlap of their mean rows over lengths, and each token's own noise.
+
+    Rows up to eight times the reach are summed pair by pair; later ones all see the same of the tokens before them.
+    """
+    early = min(law.n, int(8 * law.reach) + 2)
+    i = np.arange(1, early + 1, dtype=float)
+    total = 0.0
+    for j in range(2, early + 1):
+        total += float(np.sum(_overlap(law, i[: j - 1], float(j))))
+    late = float(np.sum(_overlap(law, i[:-1], float(early)))) * (law.n - early)
+    return 2 * (total + late) / (law.n * (law.n - 1)) / (1 + law.row_variance)
+
+
+def _overlap(law: LocalAttention, i: np.ndarray, j: float) -> np.ndarray:
+    """Cosines of mean rows i < j."""
     if law.window is not None:
-        w, n = law.window, law.n
-        lags = np.arange(1, w)
-        total = float(np.sum((n - lags) * (1 - lags / w)))
-    else:
-        r = math.exp(-(law.slope or 1.0))
-        lags = np.arange(1, law.n)
-        total = float(np.sum((law.n - lags) * r**lags))
-    return 2 * total / (law.n * (law.n - 1)) / (1 + law.row_variance)
-
-
-def _validity(law: LocalAttention) -> str:
-    return "beta <= 1, 16 <= window <= n/4" if law.window else "beta <= 1, 5/n <= slope <= .1"
+        shared = np.clip(np.minimum(i, law.window - (j - i)), 0.0, None)
+        return shared / np.sqrt(np.minimum(i, law.window) * min(j, law.window))
+    slope = law.slope or 1.0
+    return np.exp(-slope * (j - i)) * np.sqrt(np.expm1(-2 * slope * i) / math.expm1(-2 * slope * j))
 
 
 def _about(value: float, width: float, statistic: Statistic = "median") -> Prediction:
@@ -88,7 +105,7 @@ def _about(value: float, width: float, statistic: Statistic = "median") -> Predi
         band=relative_band(value, width),
         statistic=statistic,
         source=SOURCE,
-        validity="beta <= 1, 16 <= window <= n/4 or 5/n <= slope <= .1",
+        validity=RANGE,
     )
 
 

@@ -12,6 +12,7 @@ from rmt.theorems.causal_ladder import causal_cosine, ladder_predictions, light_
 from rmt.theorems.eigenvalues import eigenvalue_predictions
 from rmt.theorems.layer import Layer, layer
 from rmt.theorems.light_weights import LIGHT, LightWeights
+from rmt.theorems.local_attention import local_predictions
 from rmt.theorems.normalised_heads import qk_norm_predictions
 from rmt.theorems.prediction import Approximation, relative_band
 from rmt.theorems.rank_collapse import token_predictions
@@ -87,18 +88,17 @@ class OneLayer:
     def options(self) -> tuple[str, ...]:
         """What is unusual about the way from logits to weights."""
         found = [] if self.attention == "softmax" else [f"{self.attention} attention"]
-        found += [
-            f"{name} {value:g}" for name in ("cap", "sink", "slope") if (value := getattr(self, name)) is not None
-        ]
+        found += [f"{name} {value:g}" for name in ("cap", "sink") if (value := getattr(self, name)) is not None]
         return (*found, *([f"norm {self.norm}"] if self.norm != "none" else []))
 
     def unknown(self) -> str | None:
         """Why no theorem here speaks of the attention matrix of this layer, or None."""
         tokens = f"{self.tokens} tokens with {self.weight_init} weights"
+        local = self.mask == "window" or self.slope is not None
         known = ("plain", "running_mean_removed") if self.mask == "causal" else ("plain", "outlier_removed", "centred")
         rules = (
-            (self.mask == "window", f"mask {self.mask}"),
-            (self.slope is not None, f"slope {self.slope}"),
+            (local and self.variant != "plain", f"variant {self.variant} of local attention"),
+            (self.slope is not None and self.mask != "causal", f"slope {self.slope} with mask {self.mask}"),
             (len(self.options) > 1, " and ".join(self.options)),
             (self.mask != "none" and len(self.options) > 0, f"mask {self.mask} with {' and '.join(self.options)}"),
             (self.shared and len(self.options) > 0, f"{tokens} with {' and '.join(self.options)}"),
@@ -150,6 +150,8 @@ def width_predictions(one: OneLayer, *, equations_up_to: float = math.inf) -> Pr
     """
     if one.unknown():
         return {}
+    if one.mask == "window" or one.slope is not None:
+        return _local(one)
     return _causal(one, equations_up_to) if one.mask == "causal" else _bidirectional(one)
 
 
@@ -202,6 +204,21 @@ def _shared(one: OneLayer, beta: float) -> Predictions:
     found = shared_predictions(one.n, beta, weight_init=one.weight_init, removed=removed, **sizes)
     if one.unknown_tokens() is None:
         found.update(shared_token_predictions(one.n, beta, value_width=one.value_width, **sizes))
+    return found
+
+
+def _local(one: OneLayer) -> Predictions:
+    found: Predictions = {}
+    found |= local_predictions(
+        one.n,
+        float(one.beta or 0.0),
+        window=one.window if one.mask == "window" else None,
+        slope=one.slope,
+        model=one.model,
+        head_dim=one.head_dim,
+    )
+    if one.unknown_tokens() or min(one.width, one.value_width) < 256:
+        found.pop("token_cosine", None)
     return found
 
 
