@@ -11,6 +11,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rmt.laws.averaged_heads import averaged_heads_law, independent_heads, typical_heads
+    from rmt.laws.band import LocalAttention
     from rmt.laws.causal import CausalLaw
     from rmt.laws.circular import CircularLaw
     from rmt.laws.edelman import EdelmanConditionNumber
@@ -20,10 +22,16 @@ if TYPE_CHECKING:
     from rmt.laws.keyquery import KeyQueryLaw
     from rmt.laws.law import SpectralLaw, hull
     from rmt.laws.marchenko_pastur import MarchenkoPastur
+    from rmt.laws.matrix_free import leading_values
+    from rmt.laws.normalised_heads import qk_norm_law
     from rmt.laws.quarter_circle import QuarterCircle
     from rmt.laws.semicircle import Semicircle
+    from rmt.laws.shared_tokens import SharedTokensLaw
     from rmt.laws.shifted_gaussian import ShiftedGaussian, shift_for
+    from rmt.laws.tabulated import TabulatedLaw
+    from rmt.laws.token_scales import scales_of, typical_scales
     from rmt.laws.tracy_widom import TracyWidom
+    from rmt.laws.value_product import ValueProduct
 
 __all__ = [
     "CausalLaw",
@@ -33,15 +41,26 @@ __all__ = [
     "EmpiricalLaw",
     "FussCatalan",
     "KeyQueryLaw",
+    "LocalAttention",
     "MarchenkoPastur",
     "QuarterCircle",
     "Semicircle",
+    "SharedTokensLaw",
     "ShiftedGaussian",
     "SpectralLaw",
+    "TabulatedLaw",
     "TracyWidom",
+    "ValueProduct",
+    "averaged_heads_law",
     "hull",
+    "independent_heads",
+    "leading_values",
     "point_mass",
+    "qk_norm_law",
+    "scales_of",
     "shift_for",
+    "typical_heads",
+    "typical_scales",
     "wigner_edge",
     "wishart_edge",
 ]
@@ -54,15 +73,26 @@ _HOME = {
     "EmpiricalLaw": "empirical",
     "FussCatalan": "fuss_catalan",
     "KeyQueryLaw": "keyquery",
+    "LocalAttention": "band",
     "MarchenkoPastur": "marchenko_pastur",
     "QuarterCircle": "quarter_circle",
     "Semicircle": "semicircle",
+    "SharedTokensLaw": "shared_tokens",
     "ShiftedGaussian": "shifted_gaussian",
     "SpectralLaw": "law",
+    "TabulatedLaw": "tabulated",
     "TracyWidom": "tracy_widom",
+    "ValueProduct": "value_product",
+    "averaged_heads_law": "averaged_heads",
     "hull": "law",
+    "independent_heads": "averaged_heads",
+    "leading_values": "matrix_free",
     "point_mass": "empirical",
+    "qk_norm_law": "normalised_heads",
+    "scales_of": "token_scales",
     "shift_for": "shifted_gaussian",
+    "typical_heads": "averaged_heads",
+    "typical_scales": "token_scales",
     "wigner_edge": "edge_scaling",
     "wishart_edge": "edge_scaling",
 }

@@ -86,6 +86,26 @@ def cesaro_singular_values(n: int, count: int) -> Array:
     return ladder_values(math.log(n), count)
 
 
+def sink_ladder(n: int, weight: float, count: int) -> Array:
+    """The ladder of a causal mean with a sink, heights 1/(i + weight): tan(w l) = -2 w, l = ln(1 + n/weight) (derived).
+
+    s_k = (1/4 + w_k^2)^(-1/2), w_k in ((k - 1/2) pi/l, k pi/l). Relative error over k <= 3 below 2e-3 for weight >= 0.8, below
+    3e-3 for 0.6. Needs n >= 1 and weight > 0.
+    """
+    if not (n >= 1 and weight > 0):
+        raise ValueError(f"n = {n}, weight = {weight}: needs a token and a sink of positive weight")
+    length = math.log1p(n / weight)
+
+    def rung(k: int) -> float:
+        def crossing(w: float) -> float:
+            return math.sin(w * length) + 2 * w * math.cos(w * length)
+
+        low, high = (k - 0.5) * math.pi / length, k * math.pi / length
+        return (0.25 + optimize.brentq(crossing, low, high) ** 2) ** -0.5
+
+    return np.array([rung(k) for k in range(1, count + 1)])
+
+
 def bessel_ladder(count: int) -> Array:
     """2/j_(0,k), j_(0,k) the zeros of the Bessel function J_0: .8317, .3623, .2311, ...
 

@@ -10,6 +10,7 @@ from rmt.laws.averages import (
     cesaro_singular_values,
     ladder_values,
     rungs_above,
+    sink_ladder,
     terraced_singular_values,
 )
 
@@ -65,6 +66,14 @@ def test_normalised_rows_turn_the_ladder_into_bessel_zeros():
     assert dense == pytest.approx(bessel_ladder(3), rel=0.02)
     ladder = bessel_ladder(2)
     assert ladder[1] / ladder[0] == pytest.approx(0.4357, abs=1e-4)
+
+
+@pytest.mark.parametrize("weight, published", [(0.78, (1.633, 1.118, 0.795)), (15.7, (1.341, 0.757, 0.498))])
+def test_a_sink_shortens_the_ladder(weight, published):
+    """Published at n = 1000; oracle: the matrix itself, .2 %."""
+    ladder = sink_ladder(1000, weight, 3)
+    assert ladder == pytest.approx(published, rel=2e-3)
+    assert ladder == pytest.approx(terraced_singular_values(1 / (np.arange(1, 1001) + weight), 3), rel=2e-3)
 
 
 def test_heights_must_be_positive():
