@@ -2,6 +2,12 @@
 
 Experiment: draw one attention layer, condition its weights (shift, SVD, orthogonal controls), measure the singular values of its
     Jacobian with respect to W_Q, W_K, W_V: dense where small, matrix-free with certified bounds where large.
+    Median kappa(J) [|J_Q|/|J_V|], 24 draws, n = 8, D = 16, layer-normed tokens:
+        d   as drawn    svd           shift 0.5   1           2            5              10               svd, norm kept
+        16  416 [1.7]   1.5e5 [7.7]   376 [1.9]   84 [2.4]    3.9 [0.31]   3.6 [8e-17]    3.6 [9e-75]      313 [1.7]
+        4   43 [1.0]    987 [2.8]     68 [1.2]    81 [1.4]    895 [2.1]    2e6 [2.5]      singular (2/3)   43 [1.1]
+    At kappa(W) = 1.29, norm kept, d = 16: identity 5.7, shared O 5.7, independent O 346, identity on values alone 394.
+    At n = 512, D = 768, d = 64 (2 draws): 94 as drawn, 382 with svd, 9.6 [1e-76] with shift 10; kappa(P X) is 1e5 there.
 Theory: sigma_min(J) = sigma_min(P X) where value_dim >= n, and a bound of kappa(J) by it; the bound of the paper's Theorem 3.4,
     which is infinite or violable; predictions that the weights enter through P alone.
 Figure: kappa(J) by correction; kappa(J) against kappa(P X), draw by draw; |J_Q|/|J_V|: whether queries can learn.
