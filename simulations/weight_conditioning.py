@@ -3,7 +3,8 @@
 Experiment: draw W_Q (and W_K, X for the softmax), add a correction C (shift I, SVD, orthogonal), measure the singular values of
     W + C, how much of a row of attention stays on the diagonal, and how far logits can still move it.
 Theory: the edges of W + shift E with their Tracy-Widom correction; Edelman's law for square matrices below the transition
-    shift = std sqrt(width); 2 kappa/(1 + kappa) for the SVD correction; Weyl's sufficient shift; E P_ii of a shifted head.
+    shift = std sqrt(width); 2 kappa/(1 + kappa) for the SVD correction; Weyl's sufficient shift; E P_ii, entropy and
+    1 - sum p^2 of a shifted head.
 Figure: kappa against the shift with the law, and the diagonal weight against the shift with its law.
 """
 
@@ -71,6 +72,7 @@ def _one_draw(setting: Setting, draw: int, stream: Any) -> dict[str, float]:
     from rmt.attention.corrections import Correction
     from rmt.attention.jacobian_draws import draw_projections, draw_tokens, normals
     from rmt.observables.conditioning import condition_number, diagonal_attention, softmax_sensitivity
+    from rmt.observables.entries import attention_entropy
 
     width, columns = setting.width, setting.head_dim
     drawn = draw_projections(stream, draw, width, columns, 1, std=setting.deviation, init=setting.weight_init)
@@ -92,6 +94,7 @@ def _one_draw(setting: Setting, draw: int, stream: Any) -> dict[str, float]:
         "smallest_singular_value": float(values[-1]),
         "condition_gain": plain / kappa,
         "diagonal_attention": float(diagonal_attention(P)),
+        "attention_entropy": float(attention_entropy(P)),
         "softmax_sensitivity": float(softmax_sensitivity(P)),
         "_plain_condition": plain,
         "_plain_largest": float(np.linalg.norm(drawn.query, 2)),
@@ -101,7 +104,7 @@ def _one_draw(setting: Setting, draw: int, stream: Any) -> dict[str, float]:
 def predict(setting: Setting) -> dict[str, Any]:
     """What theory says of each quantity."""
     from rmt.theorems import conditioning
-    from rmt.theorems.conditioning_saturation import diagonal_attention
+    from rmt.theorems.conditioning_saturation import saturation
 
     if setting.correction == "svd":
         return {"weight_condition_number": conditioning.svd_bound()}
@@ -110,7 +113,7 @@ def predict(setting: Setting) -> dict[str, Any]:
     width, columns, shift = setting.width, setting.head_dim, setting.shift or 0.0
     return {
         **conditioning.shifted_values(width, columns, std=setting.deviation, shift=shift),
-        "diagonal_attention": diagonal_attention(setting.n, columns, scale=setting.scale, shift=shift),
+        **saturation(setting.n, columns, scale=setting.scale, shift=shift),
     }
 
 
@@ -151,6 +154,7 @@ EXPERIMENT = Experiment(
     figure,
     sweep={"head_dim": (64, 768), "shift": (0.0, 0.5, 1.0, 2.0, 5.0, 10.0), "correction": ("shift", "svd")},
     claims=claims,
+    version=2,
     summary=summary,
     headline=("weight_condition_number", "diagonal_attention", "softmax_sensitivity"),
     spectra=("none",),

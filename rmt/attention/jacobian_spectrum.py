@@ -78,9 +78,8 @@ def _one_head(jacobian: AttentionJacobian, start: np.ndarray, dense: int) -> Jac
     n, rank = jacobian.tokens.shape
     S = np.zeros(1) if P is None else np.linalg.svd(P @ jacobian.tokens, compute_uv=False)
     mixed = float(S[-1]) if n <= rank and S[-1] > S[0] * n * np.finfo(float).eps else 0.0
-    nonzero = min(rows, columns - sum(jacobian.null_spaces().values()))
-    if jacobian.attention.kind == "xcit":
-        nonzero = min(nonzero, rank * rows // n)
+    known = min(rows, columns - sum(jacobian.null_spaces().values()))
+    nonzero = min(known, rank * rows // n) if jacobian.attention.kind == "xcit" else known
     if rows * columns <= dense:
         J = jacobian.dense()
         values = np.linalg.svd(J, compute_uv=False)
@@ -97,9 +96,7 @@ def _one_head(jacobian: AttentionJacobian, start: np.ndarray, dense: int) -> Jac
         norms.setdefault("value", float(S[0]))
         if mixed > 0 and np.linalg.matrix_rank(jacobian.tokens @ jacobian.weights.value) == n:
             smallest, method = mixed, "identity"
-        elif jacobian.attention.kind == "nystrom" or nonzero < min(
-            rows, columns - sum(jacobian.null_spaces().values())
-        ):
+        elif jacobian.attention.kind == "nystrom" or nonzero < known:
             smallest, method = np.nan, "unknown: too large to decompose, and its rank is not known beforehand"
         else:
             smallest = smallest_by_products(jacobian, start, nonzero)
