@@ -9,6 +9,7 @@ from typing import Any
 from rmt.theorems.attention_functions import capped_predictions, function_predictions
 from rmt.theorems.causal import causal_predictions
 from rmt.theorems.causal_ladder import causal_cosine, ladder_predictions, light_ladder
+from rmt.theorems.causal_sinks import causal_sink_predictions
 from rmt.theorems.eigenvalues import eigenvalue_predictions
 from rmt.theorems.layer import Layer, layer
 from rmt.theorems.light_weights import LIGHT, LightWeights
@@ -91,6 +92,11 @@ class OneLayer:
         found += [f"{name} {value:g}" for name in ("cap", "sink") if (value := getattr(self, name)) is not None]
         return (*found, *([f"norm {self.norm}"] if self.norm != "none" else []))
 
+    @property
+    def causal_sink(self) -> bool:
+        """Whether the only unusual thing about a causal layer is its sink."""
+        return self.mask == "causal" and self.slope is None and self.variant == "plain" and self.sink is not None
+
     def unknown(self) -> str | None:
         """Why no theorem here speaks of the attention matrix of this layer, or None."""
         tokens = f"{self.tokens} tokens with {self.weight_init} weights"
@@ -100,7 +106,10 @@ class OneLayer:
             (local and self.variant != "plain", f"variant {self.variant} of local attention"),
             (self.slope is not None and self.mask != "causal", f"slope {self.slope} with mask {self.mask}"),
             (len(self.options) > 1, " and ".join(self.options)),
-            (self.mask != "none" and len(self.options) > 0, f"mask {self.mask} with {' and '.join(self.options)}"),
+            (
+                self.mask != "none" and len(self.options) > 0 and not self.causal_sink,
+                f"mask {self.mask} with {' and '.join(self.options)}",
+            ),
             (self.shared and len(self.options) > 0, f"{tokens} with {' and '.join(self.options)}"),
             (self.shared and self.tokens not in ("gaussian", "layernorm"), tokens),
             (self.shared and self.mask != "none" and self.weight_init == "orthogonal", f"{tokens}, mask {self.mask}"),
@@ -226,6 +235,8 @@ def _causal(one: OneLayer, equations_up_to: float) -> Predictions:
     beta, head_dim = float(one.beta or 0.0), one.keys
     if one.light is not None:
         return light_ladder(one.n, one.light, variant=one.variant)
+    if one.sink is not None:
+        return dict(causal_sink_predictions(one.n, beta, one.sink, head_dim=head_dim))
     if one.n > equations_up_to and beta > 0:
         found = ladder_predictions(one.n, beta, head_dim=head_dim, variant=one.variant)
     else:
