@@ -71,9 +71,16 @@ class Mixing:
             pass
         return out
 
-    def rows(self, start: int, stop: int) -> np.ndarray:
-        """Rows start ... stop - 1, float64."""
-        return self._held[start:stop] if self.n <= HELD else self._made(start, stop)
+    def rows(self, start: int, stop: int, *, out: np.ndarray | None = None) -> np.ndarray:
+        """Rows start ... stop - 1, float64; or written into the first rows of `out` (r, n), in its type."""
+        if out is None:
+            return self._held[start:stop] if self.n <= HELD else self._made(start, stop)
+        rows = out[: stop - start]
+        if out.dtype == self.source.dtype:
+            self.source.fill(start, rows)
+        else:
+            rows[...] = self.rows(start, stop)
+        return rows
 
     def dense(self) -> np.ndarray:
         """The whole matrix (n, n), float64."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import scipy.special
 
@@ -17,7 +18,7 @@ from rmt.theorems.tail_moments import TailMoments, tail_along_depth
 
 __all__ = ["Along", "depth_predictions"]
 
-Along = dict[str, dict[int, Prediction]]
+Along = dict[str, Any]  # {quantity: {layer: Prediction}}, or a Prediction of the whole depth
 SOURCE = "nait-saada2024; derived, see rmt.theorems.depth"
 SMALLEST = 1e-300
 VALIDITY = "iid logits, n >= 100, width >= 64, beta <= 0.9, 8 depth/width <= 1/4"
@@ -41,7 +42,9 @@ def depth_predictions(
     exact: bool = True,
     eta: float = 0.0,
 ) -> Along:
-    """Predictions by quantity and layer, {} where there is no theory. exact: tokens are not rounded between layers.
+    """Predictions by quantity and layer (collapse_depth_bf16: one for all layers), {} where there is no theory.
+
+    exact: tokens are not rounded between layers.
 
     variant: "plain", "outlier_removed", or "outlier_scaled", A - (1 - eta) 11^T/n, of which the two are the ends.
 
@@ -81,6 +84,7 @@ def depth_predictions(
         gone = out_of_range(reason, source=SOURCE)
         return {name: dict.fromkeys(range(1, depth + 1), gone) for name in names}
     found: Along = {"token_cosine": _cosines(one, width, depth, skip, norm, 1 - share)}
+    found |= _collapse(found["token_cosine"])
     if "rank_one_residual" in names:
         states = moments_along_depth(n, one.variance, depth, skip=skip, removed=1 - share)
         apart = {number: _about(math.sqrt(max(state.residual, 0.0)), 0.05) for number, state in enumerate(states)}
@@ -201,6 +205,17 @@ def _cosines(
         band = absolute_band(cosine, 0.05 * min(abs(cosine), 1 - cosine) + 0.5 / one.n)
         found[number] = Approximation(value=cosine, band=band, source=SOURCE, validity=VALIDITY)
     return found
+
+
+def _collapse(cosines: dict[int, Prediction]) -> dict[str, Any]:
+    """The layer from which bfloat16 cannot tell two tokens apart, 1 - cosine < 2^-8; within one layer."""
+    values = {number: cosine.value for number, cosine in cosines.items() if cosine.value is not None}
+    layer_number = collapse_depth(values)
+    if layer_number is None:
+        return {}
+    band = absolute_band(layer_number, 1.0)
+    said = Approximation(value=layer_number, band=band, source=SOURCE, validity=VALIDITY, statistic="median")
+    return {"collapse_depth_bf16": said}
 
 
 def _about(value: float, share: float) -> Prediction:

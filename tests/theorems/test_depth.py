@@ -65,3 +65,11 @@ def test_where_there_is_no_theory_nothing_is_said(fields):
 def test_collapse_in_bfloat16_is_where_one_minus_cosine_passes_its_spacing():
     assert collapse_depth({1: 0.5, 2: 0.99, 3: 1 - 2.0**-9}) == 3
     assert collapse_depth({1: 0.5}) is None
+
+
+def test_the_layer_of_collapse_is_predicted_with_and_without_a_skip():
+    """No skip: one layer leaves 1 - cosine = 1/2, two leave 1/n. Skip and post-norm: 1 - cosine halves a layer."""
+    assert said(512, 512, 6, "plain")["collapse_depth_bf16"].value == 2
+    slow = said(200, 10**6, 40, "plain", skip=1.0, norm="post")["collapse_depth_bf16"]
+    assert 14 <= slow.value <= 18  # log2(200) + 8
+    assert "collapse_depth_bf16" not in said(256, 256, 6, "outlier_removed")
