@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rmt.laws.additive import free_sum
     from rmt.laws.averaged_heads import averaged_heads_law, independent_heads, typical_heads
     from rmt.laws.band import LocalAttention
     from rmt.laws.causal import CausalLaw
@@ -23,8 +24,11 @@ if TYPE_CHECKING:
     from rmt.laws.law import SpectralLaw, hull
     from rmt.laws.marchenko_pastur import MarchenkoPastur
     from rmt.laws.matrix_free import leading_values
+    from rmt.laws.multiplicative import free_product
     from rmt.laws.normalised_heads import qk_norm_law
+    from rmt.laws.powers import compression, free_product_power, free_sum_power
     from rmt.laws.quarter_circle import QuarterCircle
+    from rmt.laws.rectangular import rectangular_free_sum
     from rmt.laws.semicircle import Semicircle
     from rmt.laws.shared_tokens import SharedTokensLaw
     from rmt.laws.shifted_gaussian import ShiftedGaussian, shift_for
@@ -52,11 +56,17 @@ __all__ = [
     "TracyWidom",
     "ValueProduct",
     "averaged_heads_law",
+    "compression",
+    "free_product",
+    "free_product_power",
+    "free_sum",
+    "free_sum_power",
     "hull",
     "independent_heads",
     "leading_values",
     "point_mass",
     "qk_norm_law",
+    "rectangular_free_sum",
     "scales_of",
     "shift_for",
     "typical_heads",
@@ -84,11 +94,17 @@ _HOME = {
     "TracyWidom": "tracy_widom",
     "ValueProduct": "value_product",
     "averaged_heads_law": "averaged_heads",
+    "compression": "powers",
+    "free_product": "multiplicative",
+    "free_product_power": "powers",
+    "free_sum": "additive",
+    "free_sum_power": "powers",
     "hull": "law",
     "independent_heads": "averaged_heads",
     "leading_values": "matrix_free",
     "point_mass": "empirical",
     "qk_norm_law": "normalised_heads",
+    "rectangular_free_sum": "rectangular",
     "scales_of": "token_scales",
     "shift_for": "shifted_gaussian",
     "typical_heads": "averaged_heads",

@@ -67,14 +67,15 @@ class FussCatalan:
 
     def stieltjes(self, z: ArrayLike) -> Array:
         z = upper_half(z)
-        scaled = np.where(z == 0, 1.0, z).ravel() / self.variance
+        usable = np.isfinite(z) & (z != 0)
+        scaled = np.where(usable, z, 1.0).ravel() / self.variance
         on_support = (scaled.imag == 0) & (scaled.real > 0) & (scaled.real < self.edge / self.variance)
         w = np.empty_like(scaled)
         modulus, angle = self._polar(scaled[on_support].real * self.variance)
         w[on_support] = modulus * np.exp(-1j * angle)
         w[~on_support] = _resolvent_root(scaled[~on_support], self.order)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(z == 0, complex(np.inf, np.inf), -w.reshape(z.shape) / z)[()]
+            return np.where(usable, -w.reshape(z.shape) / z, np.where(z == 0, np.inf, 0.0))[()]
 
     def moment(self, k: int) -> float:
         s = self.order
