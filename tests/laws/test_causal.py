@@ -132,3 +132,27 @@ def test_the_whole_spectrum_has_this_law():
     assert np.abs(QuarterCircle((radius / 2) ** 2).cdf(whole) - empirical).max() > 0.15
     assert law.quantile(law.cdf(np.array([0.01, 0.1]))) == pytest.approx([0.01, 0.1], rel=1e-6)
     assert law.law.moment(2) == pytest.approx(law.moment(2), rel=0.015)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("beta, head_dim, bound", [(1.0, None, 0.02), (0.5, None, 0.02), (0.5, 64, 0.03)])
+def test_whole_spectra_at_larger_size(beta, head_dim, bound):
+    """Oracle: numpy, one draw at n = 1500 (1000 with keys); published distances .011, .011, .0185."""
+    n = 1500 if head_dim is None else 1000
+    values_drawn = np.sort(sample(n, beta, head_dim, 1)[0][0])
+    law = CausalLaw(n, beta, head_dim)
+    assert np.abs(law.cdf(values_drawn) - (np.arange(n) + 0.5) / n).max() < bound
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("beta, head_dim", [(1.0, None), (0.5, None), (1.0, 64)])
+def test_leading_values_at_larger_size(beta, head_dim):
+    """Oracle: numpy, 8 draws at n = 1000: first three within 3 % and three standard errors, A - C within 10 %."""
+    whole, noise = sample(1000, beta, head_dim, 8)
+    law, rest = CausalLaw(1000, beta, head_dim), CausalLaw(1000, beta, head_dim, mean=False)
+    error = whole[:, :3].std(axis=0, ddof=1) / math.sqrt(8)
+    assert np.all(
+        np.abs(whole[:, :3].mean(axis=0) - law.top_value([1, 2, 3])) < 0.03 * law.top_value([1, 2, 3]) + 3 * error
+    )
+    assert noise[:, 0].mean() == pytest.approx(float(rest.top_value(1)), rel=0.15)
+    assert np.mean(np.sum(whole**2, axis=1)) == pytest.approx(law.frobenius_norm_squared, rel=0.03)
