@@ -10,6 +10,9 @@ alike (centres and covariances are taken over all m + 1), and p = (number of spe
 P(p <= a) <= a for every a and every size, with equality at multiples of 1/(m + 1) when no ties occur. What differs between a
 finite matrix and its limit law is part of the null spectra too and costs no validity.
 
+    null = NullSpectra.sample(Semicircle(), lambda m: symmetric_gaussian_spectra(stream(1), m, 400))
+    null.test(eigenvalues).p_values["linear"]
+
 Several draws are tested at once by pooling: then each null "spectrum" pools as many matrices.
 
 Measured power at level .05, 400 x 400 symmetric Gaussian against the semicircle, 999 null spectra, 2000 draws:
