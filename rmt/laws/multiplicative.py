@@ -9,7 +9,7 @@ import numpy as np
 from rmt.laws.additive import heavy_pairs
 from rmt.laws.gaps import outside_of_pair, side, support_from, union
 from rmt.laws.law import Array, SpectralLaw, hull, mass_at, no_atoms
-from rmt.laws.self_energy import SelfEnergy
+from rmt.laws.self_energy import SelfEnergy, positive_factor
 from rmt.laws.solved_law import SolvedLaw
 from rmt.laws.subordination import fixed_point
 
@@ -67,16 +67,6 @@ def free_product(first: SpectralLaw, second: SpectralLaw) -> SolvedLaw:
     zero = max(mass_at(first, 0.0), mass_at(second, 0.0))
     atoms = np.concatenate([[(0.0, zero)] if zero > 0 else no_atoms(), heavy[heavy[:, 0] > 0]])
     return SolvedLaw(f"free product of {first} and {second}", products, support, atoms)
-
-
-def positive_factor(law: SpectralLaw) -> SelfEnergy:
-    """The self-energy of a law on [0, inf) with a positive mean."""
-    low, high = hull(law)
-    if low < 0 or high <= 0:
-        raise ValueError(
-            f"{law} reaches from {low:.6g} to {high:.6g}: a free product needs laws on [0, inf), not just 0"
-        )
-    return SelfEnergy(law)
 
 
 def nonnegative(gaps: Array) -> Array:

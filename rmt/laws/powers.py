@@ -8,8 +8,8 @@ import numpy as np
 
 from rmt.laws.gaps import outside_of_one, side, support_from
 from rmt.laws.law import Array, SpectralLaw, hull, mass_at, no_atoms
-from rmt.laws.multiplicative import nonnegative, positive_factor
-from rmt.laws.self_energy import SelfEnergy
+from rmt.laws.multiplicative import nonnegative
+from rmt.laws.self_energy import SelfEnergy, positive_factor
 from rmt.laws.solved_law import SolvedLaw
 from rmt.laws.subordination import fixed_point
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rmt.laws.law import Array, SpectralLaw, hull, mass_at, no_atoms
-from rmt.laws.multiplicative import positive_factor
-from rmt.laws.self_energy import SelfEnergy
+from rmt.laws.self_energy import SelfEnergy, positive_factor
 from rmt.laws.solved_law import SolvedLaw
 from rmt.laws.subordination import fixed_point
 

@@ -63,3 +63,13 @@ class SelfEnergy:
         c3 = m3 - 3 * m * m2 + 2 * m**3
         c4 = m4 - 4 * m * m3 + 6 * m * m * m2 - 3 * m**4
         return c2, c3, c4 - c2 * c2
+
+
+def positive_factor(law: SpectralLaw) -> SelfEnergy:
+    """The self-energy of a law on [0, inf) with a positive mean."""
+    low, high = hull(law)
+    if low < 0 or high <= 0:
+        raise ValueError(
+            f"{law} reaches from {low:.6g} to {high:.6g}: a multiplicative calculus needs laws on [0, inf), not just 0"
+        )
+    return SelfEnergy(law)
