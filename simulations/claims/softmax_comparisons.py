@@ -25,7 +25,7 @@ INGREDIENTS = {  # with it, without it
 
 def comparison_claims(results: Results) -> Iterator[Claim]:
     """Paired comparisons of the final excess, and of the steps of the population descent."""
-    for found in itertools.chain(_rivals(results), _ingredients(results), _covariance(results)):
+    for found in itertools.chain(_rivals(results), _start(results), _ingredients(results), _covariance(results)):
         if found is not None:
             yield found
 
@@ -44,6 +44,20 @@ def _rivals(results: Results) -> Iterator[Claim | None]:
                     expected="supported" if rival.optimizer in ("gd", "sgd") else None,
                     source=SOURCE,
                 )
+
+
+def _start(results: Results) -> Iterator[Claim | None]:
+    """Whether training from the spectral start loses what the start had: the bias of a softmax over n tokens comes in."""
+    for _, group in along(results, "n", optimizer="preconditioned", start="spectral", regularizer="on"):
+        own = group[-1]
+        yield above_claim(
+            f"n = {own.n}, {label(own)}: training ends above its own start",
+            "passes",
+            draws_of(results, own, "excess_risk"),
+            draws_of(results, own, "start_excess"),
+            expected=None,
+            source=SOURCE,
+        )
 
 
 def _ingredients(results: Results) -> Iterator[Claim | None]:

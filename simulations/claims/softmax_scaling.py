@@ -52,11 +52,12 @@ def _distance(results: Results) -> Iterator[Claim]:
         if len(group) < 3:
             continue
         failed = [draws_of(results, s, "start_failed") for s in group]
+        power = -1 if first.contexts == "one" else -2  # one over the number of tokens in all
         claim = exponent_claim(
-            f"{label(first)}: squared distance of the start to the minima falls like 1/n",
+            f"{label(first)}: squared distance of the start to the minima falls like n^{power}",
             [s.n for s in group],
             [draws_of(results, s, "start_distance_squared") for s in group],
-            predicted=-1.0 if first.contexts == "one" else -2.0,
+            predicted=float(power),
             tolerance=0.25,
             expected="supported",
             source=SOURCE,

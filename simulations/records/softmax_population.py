@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 DISPLACEMENT = 3e-3  # of sqrt(s_1): start of the descent, per entry
 TOLERANCE = 1e-10  # excess at which its steps are counted
 LONGEST = 40_000  # steps before giving up
-SETTLED = 1e-22  # excess below which rounding shows
+SETTLED = 1e-26  # excess where the slowest mode leads, even from a start that hardly holds it, and rounding is far
 LATE = 5  # steps over which the late rate is averaged
 FLAT = 1e-9  # of the largest curvature: below this a direction is flat
 CURVE_STEPS = np.unique(np.geomspace(1, LONGEST, 60).round().astype(int))  # where the curve is kept
@@ -77,7 +77,7 @@ def _curvatures(
 
 
 def _excess(states: Any, *, patient: bool) -> np.ndarray:
-    """The excess after 0, 1, 2, ... steps, down to the tolerance; on to where rounding shows if `patient`."""
+    """The excess after 0, 1, 2, ... steps, down to the tolerance, or to where the late rate shows if `patient`."""
     found = []
     for state in islice(states, LONGEST + 1):
         found.append(state.excess)
