@@ -221,6 +221,8 @@ def _one_draw(setting: Setting, draw: int, stream: Any, bench: Bench) -> dict[st
         if head == 0:
             whole, ladder = bench.spectrum == "full", setting.mask != "none"
             record = matrix_record(matrix, altered, stream, draw, whole=whole, ladder=ladder)
+            if ensemble.shared and setting.model == "keyquery" and setting.plain_scores and not ladder:
+                record |= _given_draw(ensemble, stream, draw, altered.name)
             if bench.spectrum == "eigenvalues":
                 record |= eigenvalue_record(matrix, altered)
             if setting.mask == "causal" and setting.variant == "plain" and ensemble.score.stochastic:
@@ -228,6 +230,20 @@ def _one_draw(setting: Setting, draw: int, stream: Any, bench: Bench) -> dict[st
         values = ensemble.values(stream, draw, head=head, **where)
         outputs.append(to_host(altered.operate(matrix).apply(values)))
     return {**record, **token_record(outputs[0] if setting.heads == 1 else np.concatenate(outputs, axis=1))}
+
+
+def _given_draw(ensemble: Any, stream: Any, draw: int, variant: str) -> dict[str, Any]:
+    """What theory says of the drawn queries and keys: also for given tokens, of which no law is known."""
+    import numpy as np
+
+    from rmt.laws.matrix_free import leading_values
+
+    if ensemble.n <= 2 * ensemble.head_dim:
+        return {}
+    found = leading_values(*ensemble.queries_and_keys(stream, draw), scale=ensemble.beta / math.sqrt(ensemble.head_dim))
+    bulk = [*found.singular_values[:2], np.nan, np.nan]
+    first, second = (found.top, bulk[0]) if variant == "plain" else (bulk[0], bulk[1])
+    return {"given_draw:top_singular_value": first, "given_draw:second_singular_value": second}
 
 
 def predict(setting: Setting, *, equations_up_to: float = math.inf) -> dict[str, Any]:

@@ -362,3 +362,23 @@ def test_layer_normalised_tokens_and_the_universality_of_weights(tmp_path):
         assert row["verdict"] != "contradicted"
     verdicts = {claim["claim"].split()[0]: claim["verdict"] for claim in results.claims}
     assert verdicts == {"uniform": "supported", "orthogonal": "contradicted"}
+
+
+def test_given_tokens_are_predicted_from_their_own_queries_and_keys(tmp_path, capsys):
+    """Anisotropic tokens of unknown law: s_1 to 1e-3, s_2 within 5 % of the matrix-free rule, both variants."""
+    rng = np.random.default_rng(0)
+    tokens = rng.standard_normal((600, 128)) * np.arange(1, 129) ** -0.25
+    path = tmp_path / "embeddings.npy"
+    np.save(path, tokens / np.sqrt(np.mean(tokens**2)))
+    words = ("--n", "600", "--tokens", str(path), "--model", "keyquery", "--head-dim", "32", "--beta", "0.6")
+    found = document(capsys, *words, "--draws", "4", "--value-width", "32", "--out", str(tmp_path), "--no-figure")
+    rows = {(row["setting"]["variant"], row["quantity"]): row for row in found["rows"]}
+    for variant, quantity, error in (
+        ("plain", "top_singular_value", 2e-3),
+        ("plain", "second_singular_value", 0.05),
+        ("outlier_removed", "top_singular_value", 0.05),
+        ("outlier_removed", "second_singular_value", 0.05),
+    ):
+        row = rows[variant, quantity]
+        assert row["predicted"] is None
+        assert row["measured"] == pytest.approx(row["predicted_given_draw"], rel=error)
