@@ -12,6 +12,7 @@ import copy
 import dataclasses
 import importlib.util
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rmt.experiments import flags
@@ -71,6 +72,10 @@ class Setting:
             derived["n"] = 16
         for name, value in derived.items():
             object.__setattr__(self, name, value)
+        if self.images is not None and not Path(self.images).expanduser().is_dir():
+            raise ValueError(
+                f"--images {self.images}: is no folder; give one with a subfolder of images for each class"
+            )
         if self.width % self.heads:
             raise Meaningless(f"--width {self.width}: does not split into {self.heads} heads")
         if self.images is not None and self.task != "classify":
@@ -144,9 +149,9 @@ def cost(setting: Setting, bench: Bench) -> Cost:
         if importlib.util.find_spec(module) is None:
             raise ValueError(f"--task {setting.task}: needs {module}; pip install 'rmt-attention[{extra}]'")
     tokens = setting.batch * setting.n
-    step = 2e-3 + setting.depth * (1e-3 + 2.5e-9 * tokens * setting.width * (24 * setting.width + 6 * setting.n))
+    step = setting.depth * (1e-3 + 7.5e-11 * tokens * setting.width * (24 * setting.width + 6 * setting.n))
     memory = 3 * 10**8 + 400 * tokens * setting.width * setting.depth
-    return Cost(seconds=setting.steps * step + 1.0, memory=memory, least_memory=memory)
+    return Cost(seconds=setting.steps * step + 0.3 + 0.1 * setting.depth, memory=memory, least_memory=memory)
 
 
 def claims(results: Results) -> list[Any]:

@@ -32,12 +32,18 @@ def test_settings_forget_what_does_not_apply():
         ({"width": 9}, "split into 2 heads"),
         ({"task": "causal-lm", "attention": "window"}, "causal mask"),
         ({"attention": "xcit", "variant": "outlier_removed"}, "no outlier"),
-        ({"task": "listops", "images": "x"}, "classified only"),
+        ({"task": "listops", "images": "."}, "classified only"),
     ],
 )
 def test_combinations_without_meaning(fields, fragment):
     with pytest.raises(Meaningless, match=fragment):
         Setting(**fields)
+
+
+def test_a_missing_folder_is_refused(capsys, tmp_path):
+    assert main(["--images", str(tmp_path / "none"), "--out", str(tmp_path), "--no-figure"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and "is no folder" in printed.err and printed.err.count("\n") == 1
 
 
 def test_a_missing_package_is_one_line_with_the_command(monkeypatch, capsys, tmp_path):
