@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def predict(setting: NetworkSetting) -> dict[str, Any]:
     """What theory says of each layer."""
-    if setting.weight_init != "gaussian" or setting.position != "none":
+    if setting.weight_init != "gaussian" or setting.position != "none" or setting.mlp is not None:
         return {}
     from rmt.theorems.depth import depth_predictions
 

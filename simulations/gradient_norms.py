@@ -48,7 +48,7 @@ def measure(setting: NetworkSetting, draws: range, stream: Any, bench: Bench) ->
 
 def factors(setting: NetworkSetting) -> bool:
     """Whether the Jacobian of this setting is a Kronecker product."""
-    plain = setting.model != "own" and setting.norm == "none" and setting.skip is None
+    plain = setting.model != "own" and setting.norm == "none" and setting.skip is None and setting.mlp is None
     return plain and setting.heads == 1 and setting.value_width == setting.width
 
 

@@ -1,8 +1,9 @@
 """Reference figures: the published figures of *Mind the Gap* drawn again, at their sizes and at larger ones.
 
 Experiment: --panels VII and so on (rebuttal numbering): eigenvalues of attention in random language models (I to IV) and
-    over Gaussian tokens (IX); Gram stable rank along depth in nine configurations (VII) and of A(X) kept and removed (X,
-    XI); gradient norms of A(X) (VIII). Random weights throughout; `simulations.networks.published` lists the traps.
+    over Gaussian tokens (IX); Gram stable rank of a random RoBERTa (V, VI), along depth in nine configurations (VII), and
+    of A(X) kept and removed (X, XI); gradient norms of A(X) (VIII). Random weights throughout; the module
+    `simulations.networks.published` lists the traps of the public code.
 Theory: one eigenvalue at 1, the rest within sigma/sqrt(n); ranks of Fuss-Catalan order l (identity) and 2 l (removed);
     gradients of constant attention, d^L.
 Figure: a panel each, theory as lines, numbers read off the publication as claims.
@@ -45,7 +46,9 @@ def measure(setting: Setting, draws: range, stream: Any, bench: Bench) -> dict[s
     """The curves of one figure, one quantity a curve."""
     import numpy as np
 
-    one = {"VII": _nine, "VIII": _gradients, "X": _looking, "XI": _looking}.get(setting.panels, _eigenvalues)
+    one = {"V": _language, "VI": _language, "VII": _nine, "VIII": _gradients, "X": _looking, "XI": _looking}.get(
+        setting.panels, _eigenvalues
+    )
     records = [one(setting, stream, draw) for draw in draws]
     return {name: np.array([record[name] for record in records]) for name in records[0]}
 
@@ -58,14 +61,14 @@ def _nine(setting: Setting, stream: Any, draw: int) -> dict[str, Any]:
     return found
 
 
-def _ranks(network: Any, stream: Any, draw: int) -> Any:
+def _ranks(network: Any, stream: Any, draw: int, depth: int = published.LAYERS) -> Any:
     """Gram stable rank after every layer."""
     import numpy as np
 
     from rmt.observables.collapse import split_spectrum
     from rmt.observables.tokens import gram_stable_rank
 
-    layers = network.layers(stream, draw, published.LAYERS)
+    layers = network.layers(stream, draw, depth)
     return np.array([float(gram_stable_rank(split_spectrum(X))) for _, X in layers])
 
 
@@ -73,6 +76,16 @@ def _looking(setting: Setting, stream: Any, draw: int) -> dict[str, Any]:
     variant = "plain" if setting.panels == "X" else "outlier_removed"
     return {
         f"gram_stable_rank, n = {n}": _ranks(published.looking_network(n, variant), stream, draw) for n in setting.sizes
+    }
+
+
+def _language(setting: Setting, stream: Any, draw: int) -> dict[str, Any]:
+    return {
+        f"gram_stable_rank, {variant}, n = {n}": _ranks(
+            published.language_network(n, variant, stream, draw), stream, draw, 12
+        )
+        for variant in ("plain", "outlier_removed")
+        for n in setting.sizes
     }
 
 
@@ -103,10 +116,10 @@ def _eigenvalues(setting: Setting, stream: Any, draw: int) -> dict[str, Any]:
             ratios = published.RATIOS if n <= 400 else (2.0, 10.0)  # wide tokens at n = 800 are large and look alike
             cases += [(f"n = {n}, n/d = {r:g}", published.gaussian_attention(n, r, stream, draw)) for r in ratios]
         else:
-            matrix, X = published.model_attention(setting.panels, n, stream, draw)
-            cases.append((f"n = {n}", matrix))
+            cases.append((f"n = {n}", published.model_attention(setting.panels, n, stream, draw)))
             if setting.panels == "III":
-                found[f"gram_stable_rank, n = {n}"] = _branch_rank(matrix, X, stream, draw)
+                network = published.language_network("III", n, "plain", stream, draw)
+                found[f"gram_stable_rank, n = {n}"] = float(_ranks(network, stream, draw, 1)[0])
     for name, matrix in cases:
         values = np.linalg.eigvals(matrix)
         values = values[np.argsort(-np.abs(values))]
@@ -133,19 +146,6 @@ def _distance_to_diagonal(matrix: Any, values: Any) -> float:
     import numpy as np
 
     return float(np.max(np.abs(np.sort(values.real) - np.sort(np.diag(matrix)))))
-
-
-def _branch_rank(matrix: Any, X: Any, stream: Any, draw: int) -> float:
-    """Gram stable rank of A X W for one head's values, as wide as the model."""
-    import numpy as np
-
-    from rmt.arrays import CPU
-    from rmt.kernels import kernels_for
-    from rmt.observables.tokens import gram_stable_rank, token_spectrum
-
-    words = stream.within("model/III").words("values", draw)
-    W = kernels_for(CPU).variates(words, 0, X.shape[1], X.shape[1]).astype(np.float64)
-    return float(gram_stable_rank(token_spectrum(matrix @ X @ W)))
 
 
 def predict(setting: Setting) -> dict[str, Any]:
@@ -182,6 +182,9 @@ def cost(setting: Setting, bench: Bench) -> Cost:
     """From measured times, one core."""
     n = max(setting.sizes)
     seconds = {"VII": 90 * 3e-9, "VIII": 60 * 3e-9, "X": 25 * 3e-9, "XI": 25 * 3e-9, "IX": 40e-9}
+    if setting.panels in ("V", "VI"):
+        memory = 8 * (20 * n * 3072 + 4 * 768 * 3072 + 4 * n * n)
+        return Cost(seconds=len(setting.sizes) * n * 0.04, memory=memory, least_memory=memory)
     rough = seconds.get(setting.panels, 30e-9) * n**2.7 + 0.1
     return Cost(seconds=rough, memory=200 * n * n, least_memory=200 * n * n)
 
@@ -195,6 +198,13 @@ def figure(results: Results) -> Any:
 
 NAMES = (
     *(f"gram_stable_rank, {name}" for name in published.NINE),
+    *(
+        f"gram_stable_rank, {variant}, n = {n}"
+        for variant in ("plain", "outlier_removed")
+        for panel in ("V", "VI")
+        for size in ("paper", "ours")
+        for n in published.SIZES[panel, size]
+    ),
     *(f"gram_stable_rank, n = {n}" for sizes in published.SIZES.values() for n in sizes),
 )
 EXPERIMENT = Experiment(

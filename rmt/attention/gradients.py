@@ -10,16 +10,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from rmt.attention.layer import Layer, concatenated, group_columns, heads_of, joined, layer_forward, projected
+from rmt.attention.layer import (
+    Layer,
+    attended,
+    attention,
+    concatenated,
+    group_columns,
+    heads_of,
+    layer_forward,
+    perceptron,
+)
 from rmt.attention.mixture import Mixed
+from rmt.attention.mlp import mlp_backward
 from rmt.attention.network import Network
-from rmt.attention.norms import normed, normed_backward
 from rmt.attention.positions import rotated
 from rmt.attention.softmax_backward import attention_backward
 from rmt.attention.split import SplitTokens
+from rmt.attention.wiring import wired_backward
 from rmt.streams import Stream
 
 __all__ = ["LayerGradients", "layer_backward", "network_backward"]
@@ -38,6 +49,8 @@ class LayerGradients:
     key: np.ndarray | None = None
     second_query: np.ndarray | None = None
     second_key: np.ndarray | None = None
+    inner: np.ndarray | None = None
+    outer: np.ndarray | None = None
 
 
 def layer_backward(layer: Layer, X: SplitTokens, G: np.ndarray, *, frozen: bool = False) -> LayerGradients:
@@ -45,26 +58,36 @@ def layer_backward(layer: Layer, X: SplitTokens, G: np.ndarray, *, frozen: bool 
 
     frozen: attention matrices count as constants, so that only the paths through the values are followed.
     """
-    rules, weights = layer.rules, layer.weights
-    Z = normed(X, rules.norm_kind) if rules.norm == "pre" else X
-    heads = None
-    if rules.norm in ("post", "branch") or weights.output is not None:
-        heads = concatenated(layer, Z)
-    if rules.norm == "post":
-        assert heads is not None
-        G = normed_backward(joined(layer, X, projected(layer, heads)).dense(), G, rules.norm_kind)
-    back = np.zeros(X.shape) if rules.skip is None else G
-    branch = G if rules.skip is None else rules.skip * G
-    if rules.norm == "branch":
-        assert heads is not None
-        branch = normed_backward(projected(layer, heads).dense(), branch, rules.norm_kind)
-    output = None
-    if weights.output is not None:
-        assert heads is not None
-        output, branch = heads.dense().T @ branch, branch @ weights.output.T
-    found, dZ = _heads_backward(layer, Z, branch, frozen)
-    back = back + (normed_backward(X.dense(), dZ, rules.norm_kind) if rules.norm == "pre" else dZ)
-    return LayerGradients(tokens=back, output=output, **found)
+    wiring, weights = layer.rules.wiring, layer.weights
+    found: dict[str, np.ndarray] = {}
+    if weights.inner is not None and weights.outer is not None:
+        inner, outer, activation = weights.inner, weights.outer, str(layer.rules.activation)
+        G, found = wired_backward(
+            wiring,
+            attended(layer, X),
+            G,
+            partial(perceptron, layer),
+            lambda Z, cotangent: mlp_backward(Z, inner, outer, activation, cotangent),
+        )
+    back, more = wired_backward(
+        wiring,
+        X,
+        G,
+        partial(attention, layer),
+        lambda Z, cotangent: _attention_backward(layer, Z, cotangent, frozen),
+    )
+    return LayerGradients(tokens=back, **found, **more)
+
+
+def _attention_backward(
+    layer: Layer, Z: SplitTokens, branch: np.ndarray, frozen: bool
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Gradients of all weights of the attention, and the cotangent of Z."""
+    output = layer.weights.output
+    if output is None:
+        return _heads_backward(layer, Z, branch, frozen)
+    found, dZ = _heads_backward(layer, Z, branch @ output.T, frozen)
+    return {"output": concatenated(layer, Z).dense().T @ branch, **found}, dZ
 
 
 def _heads_backward(
@@ -104,13 +127,13 @@ def _look_backward(
     queries = slice(head * rules.head_dim, (head + 1) * rules.head_dim)
     inner, entered = mix.gain * operator.outgoing_transposed(U), operator.incoming(V)
     dV = operator.linear_transposed(inner)
-    for coefficient, attention, first, second in (
+    for coefficient, matrix, first, second in (
         (mix.attention, operator.first, "query", "key"),
         (-mix.second, operator.other, "second_query", "second_key"),
     ):
-        if attention is None or not coefficient:
+        if matrix is None or not coefficient:
             continue
-        found = attention_backward(attention, entered, coefficient * inner)
+        found = attention_backward(matrix, entered, coefficient * inner)
         keys = group_columns(rules, cotangents[second].shape[1], head)
         dQ, dK = found.queries, found.keys
         if rules.rope:

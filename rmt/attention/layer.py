@@ -1,45 +1,47 @@
 """One attention layer at initialisation: what it holds, and what it does to tokens.
 
-X' = X + s branch(X), or branch(X) without a skip; branch = [M_h Z W_V^g(h)]_h W_O with one altered attention matrix M_h
-a head, heads sharing the values (and keys) of their group g(h), Z = X or its norm. The norm sits before the branch
-("pre"), after the sum ("post") or on the branch ("branch"). An MLP, where there is one, follows by the same rules.
+branch(Z) = [M_h Z W_V^g(h)]_h W_O with one altered attention matrix M_h a head, heads sharing the values (and keys) of
+their group g(h). Skip and norm wire it in (`rmt.attention.wiring`); an MLP, where there is one, follows by the same rules.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from rmt.arrays import CPU
 from rmt.attention.mixing import Mixing
 from rmt.attention.mixture import Mixed, Mixture
-from rmt.attention.norms import normed
+from rmt.attention.mlp import mlp
 from rmt.attention.positions import rotated
 from rmt.attention.scores import ProductLogits, Score, ScoredRows
 from rmt.attention.split import SplitTokens
+from rmt.attention.wiring import Wiring, wired
 from rmt.ensembles.attention import key_query_rows
 
 __all__ = [
     "Layer",
     "Rules",
     "Weights",
+    "attended",
+    "attention",
     "concatenated",
     "group_columns",
     "heads_of",
-    "joined",
     "layer_forward",
     "looking",
-    "projected",
+    "perceptron",
 ]
 
 
 @dataclass(frozen=True)
 class Rules:
-    """How a layer is wired; the same for every layer of a network.
+    """How a layer is built; the same for every layer of a network.
 
-    skip: s, or None for no skip. norm: "none", "pre", "post" or "branch"; norm_kind "rms" or "layer". logit_scale
-    multiplies Q K^T where attention looks at its own tokens.
+    beta: deviation of drawn logits. logit_scale multiplies Q K^T where attention looks at its own tokens; rope turns
+    queries and keys. activation: of the MLP, None where there is none.
     """
 
     mixture: Mixture
@@ -49,9 +51,8 @@ class Rules:
     rope: bool = False
     beta: float = 1.0
     head_dim: int = 64
-    skip: float | None = None
-    norm: str = "none"
-    norm_kind: str = "rms"
+    wiring: Wiring = field(default_factory=Wiring)
+    activation: str | None = None
     logit_scale: float = 1.0
     dtype: str = "float64"
     workers: int = 1
@@ -60,7 +61,7 @@ class Rules:
 @dataclass(frozen=True, eq=False)
 class Weights:
     """value (d, kv_heads d_v); output (heads d_v, d) or None; query (d, heads d_k) and key (d, kv_heads d_k), where
-    attention looks at its tokens, and a second pair for the mixtures that need one."""
+    attention looks at its tokens, and a second pair for the mixtures that need one; inner (d, hidden), outer of the MLP."""
 
     value: np.ndarray
     output: np.ndarray | None = None
@@ -68,6 +69,8 @@ class Weights:
     key: np.ndarray | None = None
     second_query: np.ndarray | None = None
     second_key: np.ndarray | None = None
+    inner: np.ndarray | None = None
+    outer: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,13 +84,26 @@ class Layer:
 
 def layer_forward(layer: Layer, X: SplitTokens) -> SplitTokens:
     """The tokens after the layer."""
-    rules = layer.rules
-    Z = normed(X, rules.norm_kind) if rules.norm == "pre" else X
-    branch = projected(layer, concatenated(layer, Z))
-    if rules.norm == "branch":
-        branch = normed(branch, rules.norm_kind)
-    out = joined(layer, X, branch)
-    return normed(out, rules.norm_kind) if rules.norm == "post" else out
+    X = attended(layer, X)
+    return wired(layer.rules.wiring, X, partial(perceptron, layer)) if layer.weights.inner is not None else X
+
+
+def attended(layer: Layer, X: SplitTokens) -> SplitTokens:
+    """The tokens after the attention of the layer, before its MLP."""
+    return wired(layer.rules.wiring, X, partial(attention, layer))
+
+
+def attention(layer: Layer, Z: SplitTokens) -> SplitTokens:
+    """The branch of attention."""
+    heads = concatenated(layer, Z)
+    return heads if layer.weights.output is None else heads.times(layer.weights.output)
+
+
+def perceptron(layer: Layer, Z: SplitTokens) -> SplitTokens:
+    """The branch of the MLP."""
+    inner, outer, activation = layer.weights.inner, layer.weights.outer, layer.rules.activation
+    assert inner is not None and outer is not None and activation is not None
+    return mlp(Z, inner, outer, activation)
 
 
 def concatenated(layer: Layer, Z: SplitTokens) -> SplitTokens:
@@ -101,16 +117,6 @@ def concatenated(layer: Layer, Z: SplitTokens) -> SplitTokens:
         means.append(mixed.mean)
         rests.append(mixed.rest)
     return SplitTokens(np.concatenate(means), np.concatenate(rests, axis=1), values.log_scale)
-
-
-def projected(layer: Layer, heads: SplitTokens) -> SplitTokens:
-    """The heads through the output weights, where there are any."""
-    return heads if layer.weights.output is None else heads.times(layer.weights.output)
-
-
-def joined(layer: Layer, X: SplitTokens, branch: SplitTokens) -> SplitTokens:
-    """Skip and branch together."""
-    return branch if layer.rules.skip is None else X.plus(branch.scaled(layer.rules.skip))
 
 
 def group_columns(rules: Rules, columns: int, head: int) -> slice:

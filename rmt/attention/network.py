@@ -18,10 +18,12 @@ from rmt.attention.layer import Layer, Rules, Weights, layer_forward, looking
 from rmt.attention.masks import MASKS, Mask
 from rmt.attention.mixing import Mixing
 from rmt.attention.mixture import Mixed
+from rmt.attention.mlp import ACTIVATIONS
 from rmt.attention.positions import POSITIONS
 from rmt.attention.repairs import Circumstances, mixture_of
 from rmt.attention.scores import NormalLogits, Score, ScoredRows
 from rmt.attention.split import SplitTokens, split
+from rmt.attention.wiring import Wiring
 from rmt.ensembles.attention import KeyQueryAttention
 from rmt.ensembles.markov import MarkovAttention, MarkovRows
 from rmt.ensembles.parameters import check_beta, check_choice, check_count, check_dtype
@@ -48,7 +50,9 @@ class Network:
         unit_weights. output_weights: whether W_O (variance 1/value_width) follows; needed where value_width != width.
     beta: nominal deviation of the logits; for "own" tokens, at the norm that X_0 (or a norm layer) gives the tokens.
     mask: "none", "causal", or "window" (the last `window` keys). position: "none", "rope", which turns queries and keys, or
-        "alibi", which takes slope |i - j| from the logits. weight_init: law of all weight matrices.
+        "alibi", which takes slope |i - j| from the logits. weight_init: law of all weight matrices. mlp: activation of a
+        perceptron of mlp_width (4 width) behind each attention, None for none; its weights keep unit energy.
+    weight_deviation: standard deviation of value, output and MLP weights, in place of the rules above.
     skip: s in X' = X + s branch(X), None for X' = branch(X).
     """
 
@@ -71,6 +75,9 @@ class Network:
     value_width: int | None = None
     unit_weights: bool = False
     weight_init: str = "gaussian"
+    weight_deviation: float | None = None
+    mlp: str | None = None
+    mlp_width: int | None = None
     output_weights: bool | None = None
     skip: float | None = None
     norm: str = "none"
@@ -90,6 +97,8 @@ class Network:
         choices = {"model": MODELS, "norm": NORMS, "token_norm": ("one", "width"), "weight_init": WEIGHT_INITS}
         for name, known in {**choices, "position": POSITIONS, "mask": MASKS}.items():
             check_choice(name, getattr(self, name), known)
+        if self.mlp is not None:
+            check_choice("mlp", self.mlp, tuple(ACTIVATIONS))
         Mask(self.mask, self.window)
         if self.position == "rope" and (self.model == "iid" or self.head_dim % 2):
             raise ValueError(f"position rope with model {self.model}, head_dim {self.head_dim}: turns pairs of queries")
@@ -122,7 +131,7 @@ class Network:
     @property
     def homogeneous(self) -> bool:
         """Whether X_0 -> c X_0 only multiplies every layer by c, so that scales can be kept apart."""
-        return self.model != "own" and self.norm == "none"
+        return self.model != "own" and self.norm == "none" and self.mlp is None
 
     @property
     def token_variance(self) -> float:
@@ -161,9 +170,8 @@ class Network:
             rope=self.position == "rope",
             beta=beta,
             head_dim=self.head_dim,
-            skip=self.skip,
-            norm=self.norm,
-            norm_kind=self.norm_kind,
+            wiring=Wiring(self.skip, self.norm, self.norm_kind),
+            activation=self.mlp,
             logit_scale=beta / (math.sqrt(self.head_dim) * self.token_variance),
             dtype=self.dtype,
             workers=self.workers,
@@ -185,7 +193,11 @@ class Network:
         here = self._stream(stream).within(f"layer={number}")
         columns = self.groups * (self.values // self.heads)
         name = f"value again {again}" if again else "value"
-        return self._weights(here.words(name, draw), self.width, columns, 1.0 if self.unit_weights else 1 / self.width)
+        variance = self._variance(1.0 if self.unit_weights else 1 / self.width)
+        return self._weights(here.words(name, draw), self.width, columns, variance)
+
+    def _variance(self, otherwise: float) -> float:
+        return otherwise if self.weight_deviation is None else self.weight_deviation**2
 
     def layer(self, stream: Stream, draw: int, number: int) -> Layer:
         """Layer number 1, 2, ...: the same at every call."""
@@ -199,13 +211,17 @@ class Network:
         keys = self.groups * self.head_dim
         second = own and rules.mixture.second != 0
         looks = own and rules.mixture.attention != 0
+        hidden = self.mlp_width or 4 * d
+        energy = ACTIVATIONS[self.mlp].energy if self.mlp is not None else 1.0
         held = Weights(
             value=self.value_weights(stream, draw, number),
-            output=weights("output", self.values, d, 1 / self.values) if self.projects else None,
+            output=weights("output", self.values, d, self._variance(1 / self.values)) if self.projects else None,
             query=weights("query", d, self.heads * self.head_dim, 1 / d) if looks else None,
             key=weights("key", d, keys, 1 / d) if looks else None,
             second_query=weights("second query", d, self.heads * self.head_dim, 1 / d) if second else None,
             second_key=weights("second key", d, keys, 1 / d) if second else None,
+            inner=weights("inner", d, hidden, self._variance(1 / d)) if self.mlp else None,
+            outer=weights("outer", hidden, d, self._variance(1 / (hidden * energy))) if self.mlp else None,
         )
         fixed = None if own else tuple(self._fixed(here, draw, rules, head) for head in range(self.heads))
         return Layer(rules, held, fixed)

@@ -55,6 +55,8 @@ READ_OFF_VII = {
 # Figures X and XI: context length -> stable rank after layer 1, read off.
 READ_OFF_X = {15: 1.30, 80: 1.08, 150: 1.06, 350: 1.025}
 READ_OFF_XI = {150: 8.6, 350: 16.0}
+# Figure VI: layers 1 and 12, original and removed.
+READ_OFF_VI = {"plain": (1.03, 1.005), "outlier_removed": (None, 1.26)}
 
 SIZES = {
     ("VII", "paper"): (150,),
@@ -65,6 +67,10 @@ SIZES = {
     ("X", "ours"): (128, 256, 512),
     ("XI", "paper"): (15, 40, 80, 150, 350),
     ("XI", "ours"): (128, 256, 512),
+    ("V", "paper"): (75, 150, 282),
+    ("V", "ours"): (512,),
+    ("VI", "paper"): (282,),
+    ("VI", "ours"): (512,),
     ("I", "paper"): (75, 282, 446),
     ("II", "paper"): (75, 282, 446),
     ("III", "paper"): (155, 312, 437),
@@ -76,11 +82,12 @@ SIZES = {
     ("IV", "ours"): (512,),
     ("IX", "ours"): (512,),
 }
-PANELS = ("I", "II", "III", "IV", "VII", "VIII", "IX", "X", "XI")
+PANELS = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI")
 RATIOS = (0.1, 0.5, 2.0, 10.0)  # n/d of figure IX
 
-# Models of figures I to IV at random initialisation: width, head width, deviation of the weights.
-MODELS = {"I": (768, 64, 0.02), "II": (768, 64, 0.02), "III": (312, 26, 0.02), "IV": (768, 64, 0.02)}
+# Models of figures I to VI at random initialisation: width, head width, deviation of the weights.
+LARGE, TINY = (768, 64, 0.02), (312, 26, 0.02)
+MODELS = {"I": LARGE, "II": LARGE, "III": TINY, "IV": LARGE, "V": LARGE, "VI": LARGE}
 
 
 def fixed_network(n: int, fields: dict[str, Any], **more: Any) -> Any:
@@ -99,12 +106,58 @@ def looking_network(n: int, variant: str, *, beta: float = 1.0, **more: Any) -> 
     return Network(n=n, width=n, variant=variant, **words)
 
 
-def model_attention(panel: str, n: int, stream: Any, draw: int) -> Any:
-    """Attention of the first head of the first layer of a random model, (n, n): dense.
+def language_network(panel: str, n: int, variant: str, stream: Any, draw: int) -> Any:
+    """A model of BERT's kin at random initialisation: 12 heads, post-norm, GELU, weights N(0, 0.02^2)."""
+    from rmt.attention.network import Network
 
-    Tokens are embeddings N(0, 0.02^2) plus positions, normalised. Panel I has repeated words (ranks of Zipf's law among
-    50265), as text does; the others have independent tokens. Panel IV is causal.
+    width, head, deviation = MODELS[panel]
+    return Network(
+        n=n,
+        width=width,
+        model="own",
+        beta=deviation**2 * width,
+        heads=12,
+        head_dim=head,
+        tokens="gaussian",
+        tokens_given=embeddings(panel, n, stream, draw),
+        skip=1.0,
+        norm="post",
+        norm_kind="layer",
+        mlp="gelu",
+        output_weights=True,
+        weight_deviation=deviation,
+        variant=variant,
+    )
+
+
+def embeddings(panel: str, n: int, stream: Any, draw: int) -> Any:
+    """Normalised tokens (n, width) of a random model: words, positions and, in BERT's kin, one type shared by all tokens.
+
+    The shared type is a third of every token before the norm, so that tokens start with a mean cosine of 1/3. Panel I
+    repeats words as text does (Zipf's law over 50265 ranks); the others have independent words.
     """
+    import numpy as np
+
+    from rmt.arrays import CPU
+    from rmt.kernels import kernels_for
+
+    width, variates = MODELS[panel][0], kernels_for(CPU).variates
+    here = stream.within(f"model/{panel}/n={n}")
+    X = variates(here.words("words", draw), 0, n, width).astype(np.float64)
+    if panel == "I":
+        uniform = variates(here.words("ranks", draw), 0, n, 1, law="uniform")[:, 0]
+        rank = np.floor(50265.0**uniform).astype(int)  # density 1/rank
+        _, first, which = np.unique(rank, return_index=True, return_inverse=True)
+        X = X[first][which]
+    X += variates(here.words("positions", draw), 0, n, width)
+    if panel != "IV":
+        X += variates(here.words("type", draw), 0, 1, width)
+    X -= X.mean(axis=1, keepdims=True)
+    return X / np.sqrt(np.mean(X**2, axis=1, keepdims=True))
+
+
+def model_attention(panel: str, n: int, stream: Any, draw: int) -> Any:
+    """Attention (n, n) of the first head of the first layer of a random model, dense; panel IV is causal."""
     import numpy as np
 
     from rmt.arrays import CPU
@@ -114,18 +167,10 @@ def model_attention(panel: str, n: int, stream: Any, draw: int) -> Any:
 
     width, head, deviation = MODELS[panel]
     here, variates = stream.within(f"model/{panel}/n={n}"), kernels_for(CPU).variates
-    words = variates(here.words("words", draw), 0, n, width).astype(np.float64)
-    if panel == "I":
-        uniform = variates(here.words("ranks", draw), 0, n, 1, law="uniform")[:, 0]
-        rank = np.floor(50265.0**uniform).astype(int)  # density 1/rank
-        _, first, which = np.unique(rank, return_index=True, return_inverse=True)
-        words = words[first][which]
-    X = words + variates(here.words("positions", draw), 0, n, width)
-    X -= X.mean(axis=1, keepdims=True)
-    X /= np.sqrt(np.mean(X**2, axis=1, keepdims=True))
+    X = embeddings(panel, n, stream, draw)
     Q, K = (X @ (deviation * variates(here.words(name, draw), 0, width, head)) for name in ("query", "key"))
     mask = "causal" if panel == "IV" else "none"
-    return Mixing(key_query_rows(Q, K, 1 / math.sqrt(head), mask, np.dtype(np.float64), CPU)).dense(), X
+    return Mixing(key_query_rows(Q, K, 1 / math.sqrt(head), mask, np.dtype(np.float64), CPU)).dense()
 
 
 def gaussian_attention(n: int, ratio: float, stream: Any, draw: int) -> Any:

@@ -38,6 +38,7 @@ class NetworkSetting:
     skip_scale: str = text("0", "s in X + s branch(X); 0 is no skip; a number, 1/sqrtL or 1/sqrtd")
     norm: str = choice("none", "where the norm sits", ("none", "pre", "post", "branch"))
     norm_kind: str = choice("rms", "root mean square, or layer norm", ("rms", "layer"))
+    mlp: str | None = choice(None, "activation of a perceptron behind each attention (none)", ("relu", "gelu"))
     weight_init: str = choice(
         "gaussian", "law of all weights", ("gaussian", "uniform", "truncated", "orthogonal", "rademacher")
     )
@@ -101,6 +102,7 @@ def network_of(setting: NetworkSetting, bench: Bench) -> Any:
         mask=setting.mask,
         window=setting.window,
         position=setting.position,
+        mlp=setting.mlp,
         weight_init=setting.weight_init,
         variant=setting.variant,
         tokens="gaussian" if given is not None else str(setting.tokens),

@@ -23,7 +23,14 @@ def page(results: Results) -> Any:
     with figures.style():
         figure, axes = figures.page(len(results.settings), 1, width=8.4, height=3.0)
         for ax, setting in zip(axes[:, 0], results.settings, strict=True):
-            draw = {"VII": _nine, "VIII": _gradients, "X": _looking, "XI": _looking}.get(setting.panels, _eigenvalues)
+            draw = {
+                "V": _language,
+                "VI": _language,
+                "VII": _nine,
+                "VIII": _gradients,
+                "X": _looking,
+                "XI": _looking,
+            }.get(setting.panels, _eigenvalues)
             draw(ax, results, setting)
         figure.suptitle("Figures of Mind the Gap, drawn again with random weights", x=0.02, ha="left")
     return figure
@@ -107,6 +114,24 @@ def _looking(ax: Any, results: Results, setting: Any) -> None:
     figures.legend(ax)
     words = "outlier kept" if setting.panels == "X" else "outlier removed"
     figures.title(ax, f"{setting.panels}: A(X), {words}")
+
+
+def _language(ax: Any, results: Results, setting: Any) -> None:
+    samples, sizes, at = results.samples[setting], setting.sizes, 0
+    for variant, words in (("plain", "original"), ("outlier_removed", "outlier removed")):
+        if setting.panels == "V":
+            for layer in (1, 5, 12):
+                line = [samples[f"gram_stable_rank, {variant}, n = {n}"][:, layer - 1] for n in sizes]
+                _series(ax, sizes, line, f"{words}, layer {layer}", at)
+                at += 1
+        else:
+            line = list(samples[f"gram_stable_rank, {variant}, n = {sizes[-1]}"].T)
+            _series(ax, np.arange(1, len(line) + 1), line, words, at)
+            at += 1
+    ax.set_xlabel("context length n" if setting.panels == "V" else "layer")
+    ax.set_ylabel("Gram stable rank")
+    figures.legend(ax)
+    figures.title(ax, f"{setting.panels}: random RoBERTa, independent tokens")
 
 
 def _gradients(ax: Any, results: Results, setting: Any) -> None:

@@ -2,16 +2,17 @@
 complex step differentiates it to full precision: f(x + i h v) = f(x) + i h <grad, v> + O(h^2), h = 1e-40."""
 
 import numpy as np
+from scipy.special import erf
 
 STEP = 1e-40
 
 
 def dense_layer(network, layer, X, weights):
     """Tokens after the layer; `weights` maps the names of `Weights` to arrays."""
-    rules, n = layer.rules, X.shape[0]
+    rules, wiring, n = layer.rules, layer.rules.wiring, X.shape[0]
 
     def norm(Y):
-        if rules.norm_kind == "layer":
+        if wiring.norm_kind == "layer":
             Y = Y - Y.mean(axis=1, keepdims=True)
         return Y / np.sqrt(np.mean(Y**2, axis=1, keepdims=True) + 1e-12)
 
@@ -28,7 +29,7 @@ def dense_layer(network, layer, X, weights):
             weight = np.where((distance >= 0) & (distance < (rules.score.mask.window or n)), weight, 0)
         return weight / weight.sum(axis=1, keepdims=True)
 
-    Z = norm(X) if rules.norm == "pre" else X
+    Z = norm(X) if wiring.norm == "pre" else X
     J, C = np.full((n, n), 1 / n), np.tri(n) / np.arange(1, n + 1)[:, None]
     mix, heads = rules.mixture, []
     for head in range(rules.heads):
@@ -48,9 +49,22 @@ def dense_layer(network, layer, X, weights):
         heads.append((np.eye(n) - J) @ M @ values if mix.centred else M @ values)
     branch = np.concatenate(heads, axis=1)
     branch = branch if weights.get("output") is None else branch @ weights["output"]
-    branch = norm(branch) if rules.norm == "branch" else branch
-    out = branch if rules.skip is None else X + rules.skip * branch
-    return norm(out) if rules.norm == "post" else out
+
+    def joined(X, branch):
+        branch = norm(branch) if wiring.norm == "branch" else branch
+        out = branch if wiring.skip is None else X + wiring.skip * branch
+        return norm(out) if wiring.norm == "post" else out
+
+    X = joined(X, branch)
+    if weights.get("inner") is None:
+        return X
+    hidden = (norm(X) if wiring.norm == "pre" else X) @ weights["inner"]
+    hidden = (
+        hidden * (1 + erf(hidden / np.sqrt(2))) / 2
+        if rules.activation == "gelu"
+        else np.where(hidden.real > 0, hidden, 0)
+    )
+    return joined(X, hidden @ weights["outer"])
 
 
 def turned(X):
@@ -63,7 +77,7 @@ def turned(X):
 
 def weights_of(layer):
     """The weights of a layer by name, those that it has."""
-    names = ("value", "output", "query", "key", "second_query", "second_key")
+    names = ("value", "output", "query", "key", "second_query", "second_key", "inner", "outer")
     return {name: getattr(layer.weights, name) for name in names if getattr(layer.weights, name) is not None}
 
 

@@ -20,6 +20,9 @@ WIRINGS = [
     {"norm": "post", "norm_kind": "layer", "heads": 2, "value_width": 6},
     {"norm": "pre", "output_weights": True, "heads": 4, "kv_heads": 4},
     {"skip": 1.0, "norm": "branch", "output_weights": True},
+    {"skip": 1.0, "norm": "pre", "mlp": "relu", "mlp_width": 24},
+    {"skip": 0.8, "norm": "post", "norm_kind": "layer", "mlp": "gelu", "output_weights": True, "heads": 2},
+    {"norm": "branch", "mlp": "gelu", "weight_deviation": 0.3},
     {"skip": 1.0, "mask": "window", "window": 5, "position": "alibi", "slope": 0.1},
 ]
 TURNED = {"position": "rope", "mask": "causal", "skip": 1.0, "heads": 2}
@@ -167,15 +170,15 @@ def test_gradients_agree_with_torch(wiring):
 
 def torch_layer(torch, layer, X, weights):
     """The layer in torch's own operations."""
-    rules, n = layer.rules, X.shape[0]
+    rules, wiring, n = layer.rules, layer.rules.wiring, X.shape[0]
     mix = rules.mixture
 
     def norm(Y):
-        if rules.norm_kind == "layer":
+        if wiring.norm_kind == "layer":
             return torch.nn.functional.layer_norm(Y, (Y.shape[1],), eps=1e-12)
         return torch.nn.functional.rms_norm(Y, (Y.shape[1],), eps=1e-12)
 
-    Z = norm(X) if rules.norm == "pre" else X
+    Z = norm(X) if wiring.norm == "pre" else X
     keep = torch.tensor(rules.score.mask.seen(0, n, n, xp=np))
     far = (torch.arange(n)[:, None] - torch.arange(n)[None, :]).abs().double()
     position = torch.arange(1, n + 1, dtype=torch.float64)
@@ -207,6 +210,14 @@ def torch_layer(torch, layer, X, weights):
         heads.append(Y - Y.mean(0) if mix.centred else Y)
     branch = torch.cat(heads, 1)
     branch = branch @ weights["output"] if "output" in weights else branch
-    branch = norm(branch) if rules.norm == "branch" else branch
-    out = branch if rules.skip is None else X + rules.skip * branch
-    return norm(out) if rules.norm == "post" else out
+
+    def joined(X, branch):
+        branch = norm(branch) if wiring.norm == "branch" else branch
+        out = branch if wiring.skip is None else X + wiring.skip * branch
+        return norm(out) if wiring.norm == "post" else out
+
+    X = joined(X, branch)
+    if "inner" not in weights:
+        return X
+    phi = {"relu": torch.relu, "gelu": torch.nn.functional.gelu}[rules.activation]
+    return joined(X, phi((norm(X) if wiring.norm == "pre" else X) @ weights["inner"]) @ weights["outer"])
