@@ -82,7 +82,7 @@ def _looking(setting: Setting, stream: Any, draw: int) -> dict[str, Any]:
 def _language(setting: Setting, stream: Any, draw: int) -> dict[str, Any]:
     return {
         f"gram_stable_rank, {variant}, n = {n}": _ranks(
-            published.language_network(n, variant, stream, draw), stream, draw, 12
+            published.language_network(setting.panels, n, variant, stream, draw), stream, draw, 12
         )
         for variant in ("plain", "outlier_removed")
         for n in setting.sizes
