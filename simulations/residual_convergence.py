@@ -3,7 +3,8 @@
 Experiment: train every weight of a transformer (attention with a skip, hidden units, readout) with squared loss on
     independent or correlated tokens, windows of daily weather or labelled sentences, over skip scales and depths; log
     loss, s_min of the attention output, tangent kernel, sharpness and drift of the weights.
-    `--data sentences --norm post --depth 2 6 10 --skip-scale 0 1` asks what the skip does for depth.
+    `--data sentences --norm post --depth 2 6 10 --skip-scale 0 1 --activation relu --hidden 32` asks what the skip does
+    for depth.
 Theory: Phi(t+1) <= (1 - mu lambda_min(J J^T)) Phi(t) with lambda_min certified by s_min of what the layers hold; late
     phase by the frozen kernel; weights stay within 2 sqrt(2 Lambda Phi(0))/lambda of their start.
 Figure: loss against steps by skip scale, and s_min of the attention output along training, per kind of data.
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from rmt.experiments.results import Results
 
 DATA = ("iid", "correlated", "weather", "sentences")
-STEPS = {"iid": 4000, "correlated": 2000, "weather": 2000, "sentences": 150}
+STEPS = {"iid": 20000, "correlated": 2000, "weather": 2000, "sentences": 150}
 LAGS = 4  # times in one token of a series
 
 
@@ -40,7 +41,7 @@ class Setting:
     rate: float | None = real(
         None, "step times lambda_max of the first tangent kernel (0.5); Adam's step (0.003)", above=0
     )
-    steps: int | None = integer(None, "most steps (4000; correlated, weather 2000; sentences 150)")
+    steps: int | None = integer(None, "most steps (20000; correlated, weather 2000; sentences 150)")
     n: int | None = integer(None, "tokens per sequence (8; weather and sentences 16)")
     width: int | None = integer(None, "token width (16; series: 4 times its variables)")
     head_dim: int = integer(16, "width d_k of queries and keys")

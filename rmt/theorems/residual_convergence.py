@@ -8,14 +8,33 @@ s_min(W_U)^2 when n <= width, n <= hidden, outputs <= width. Algebra: no excepti
 
 Linear rate. |grad Phi|^2 = E^T K E >= 2 lambda_min(K) Phi, so steps mu <= 1/(sharpness) give Phi(t+1) <= (1 - mu
 lambda_min(K(t))) Phi(t). With K(0) in place of K(t) this is a statement about training: it needs K and the sharpness to
-stay near their start. Measured (n = 8, width = 16, 8 draws): it holds in every draw for independent tokens; for tokens
-of correlation 0.9 it fails where the kernel starts tiny and the sharpness grows (up to 4 times).
+stay near their start.
 
 Late phase. With K frozen, E(t+1) = (I - mu K) E(t): the loss over k steps is |(I - mu K)^k E|^2/2, and in the end falls
 by (1 - mu lambda_min)^2 a step.
 
 Drift. |theta(T) - theta(0)| <= mu sum |grad Phi| <= mu sqrt(2 Lambda Phi(0)) sum (1 - mu lambda)^(t/2) <= 2 sqrt(2 Lambda
 Phi(0))/lambda, Lambda the largest eigenvalue of K on the way and lambda = lambda_min(K(0)): good while the linear rate is.
+
+Measured, medians of 16 draws (n = 8, width = d_k = 16, 64 GELU units, 2 outputs, mu = 1/(2 lambda_max(K(0)))); "worst" is
+1 - (largest Phi(t+1)/Phi(t)) over mu lambda_min(K(0)), which the linear rate puts at 1 or more:
+
+    tokens       skip  s_min(Z)  certificate  lambda_min(K)  worst    sharpness grew  steps to 1e-3
+    independent  0     0.0087    0.019        0.61           8.6      2.0             160
+                 0.25  0.42      0.49         2.0            4.6      1.7             160
+                 0.5   0.77      1.9          5.0            3.3      1.2             106
+                 1     1.5       7.3          16             2.3      1.0             80
+                 2     2.8       33           56             1.8      1.0             62
+    corr. 0.9    0     4e-4      5e-7         4e-4           < 0      2.9             not in 2000
+                 0.25  0.13      0.034        0.074          < 0      4.2             not in 2000
+                 0.5   0.26      0.14         0.30           < 0      4.3             not in 2000
+                 1     0.54      0.64         1.3            4.3      2.3             7 of 16 in 2000
+                 2     1.1       2.6          4.9            2.9      1.1             1100
+
+So the linear rate holds in every draw of independent tokens from skip 0.25 on (and in 15 of 16 without), and breaks for
+correlated tokens where the kernel starts tiny and the sharpness overtakes 2/mu: the loss then rises for single steps and
+goes on falling. The drift bound is 20 to 300 times larger than the drift. The frozen kernel gives the late rate to 1e-6
+with smooth units; with ReLU kinks leave 1 to 6 %. Without the skip independent tokens reach the minimum too, more slowly.
 """
 
 from __future__ import annotations

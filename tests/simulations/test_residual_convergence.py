@@ -132,7 +132,7 @@ def test_one_s_own_files_serve_as_data(tmp_path):
 
 
 def test_settings_fill_in_what_their_data_need():
-    assert (Setting().n, Setting().width, Setting().steps, Setting().rate) == (8, 16, 4000, 0.5)
+    assert (Setting().n, Setting().width, Setting().steps, Setting().rate) == (8, 16, 20000, 0.5)
     weather = Setting(data="weather")
     assert (weather.n, weather.width, weather.correlation) == (16, 16, None)
     assert Setting(data="correlated").correlation == 0.9 and Setting(correlation=0.5) == Setting()
