@@ -11,7 +11,7 @@ from numpy.polynomial import chebyshev
 from numpy.typing import ArrayLike
 
 from rmt.laws.inversion import quantile_from_cdf, sample_by_inversion
-from rmt.laws.law import Array, upper_half
+from rmt.laws.law import Array, hull, upper_half
 
 _DEGREES = (32, 64, 128)
 _EXACT = 2e-13  # a Chebyshev series whose tail is below this is complete: the mass is one
@@ -37,7 +37,8 @@ class Bulk:
     def mass_below(self, x: Array) -> Array:
         fraction = np.clip((x - self.low) / (self.high - self.low), 0, 1)
         u = 2 * np.arcsin(fraction ** (1 / self.power))
-        return chebyshev.chebval(2 * u / np.pi - 1, self.series)
+        value = chebyshev.chebval(2 * u / np.pi - 1, self.series)
+        return np.where(fraction > 0, value, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +70,7 @@ class SolvedLaw:
             value += bulk.mass_below(x)
         for location, mass in self.atoms:
             value += mass * (x >= location)
-        return np.clip(value, 0, 1)[()]
+        return np.where(x >= hull(self)[1], 1.0, np.clip(value, 0, 1))[()]
 
     def quantile(self, p: ArrayLike) -> Array:
         return quantile_from_cdf(self, p)

@@ -3,6 +3,7 @@
 The oracle is tanh-sinh quadrature of `density` over `support`, and Cauchy's integral of `stieltjes` on a large circle.
 """
 
+import functools
 import itertools
 
 import numpy as np
@@ -10,15 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rmt.laws.additive import free_sum
 from rmt.laws.circular import CircularLaw
 from rmt.laws.edelman import EdelmanConditionNumber
 from rmt.laws.empirical import EmpiricalLaw
 from rmt.laws.fuss_catalan import FussCatalan
 from rmt.laws.law import SpectralLaw, hull
 from rmt.laws.marchenko_pastur import MarchenkoPastur
+from rmt.laws.multiplicative import free_product
+from rmt.laws.powers import compression, free_product_power, free_sum_power
 from rmt.laws.quarter_circle import QuarterCircle
+from rmt.laws.rectangular import rectangular_free_sum
 from rmt.laws.semicircle import Semicircle
 
+SIGNS = EmpiricalLaw([-1.0, 1.0])
 CLOSED_FORMS = [
     Semicircle(variance=1.0),
     Semicircle(variance=1e-6),
@@ -31,8 +37,28 @@ CLOSED_FORMS = [
     FussCatalan(order=2, variance=0.3),
     FussCatalan(order=4),
 ]
+LAWS = {repr(law): lambda law=law: law for law in CLOSED_FORMS} | {
+    "marchenko-pastur + semicircle": lambda: free_sum(MarchenkoPastur(0.5), Semicircle(1.0)),
+    "marchenko-pastur with an atom + semicircle": lambda: free_sum(MarchenkoPastur(2.0), Semicircle(0.01)),
+    "two atoms + semicircle": lambda: free_sum(SIGNS, Semicircle(0.5)),
+    "marchenko-pastur x marchenko-pastur": lambda: free_product(MarchenkoPastur(0.5), MarchenkoPastur(2.0)),
+    "two atoms x marchenko-pastur": lambda: free_product(EmpiricalLaw([1.0, 4.0]), MarchenkoPastur(0.1)),
+    "fuss-catalan by subordination": lambda: free_product(MarchenkoPastur(1.0), MarchenkoPastur(1.0)),
+    "a power of a sum": lambda: free_sum_power(MarchenkoPastur(4.0), 1.5),
+    "a power of a product": lambda: free_product_power(MarchenkoPastur(0.3), 1.5),
+    "a corner": lambda: compression(EmpiricalLaw([0.0, 1.0, 1.0]), 0.3),
+    "rectangular": lambda: rectangular_free_sum(EmpiricalLaw([0.0, 4.0]), MarchenkoPastur(0.5), ratio=0.5),
+}
 
-closed_forms = pytest.mark.parametrize("law", CLOSED_FORMS, ids=repr)
+
+@functools.cache
+def made(name):
+    return LAWS[name]()
+
+
+@pytest.fixture(params=LAWS)
+def law(request):
+    return made(request.param)
 
 
 def nodes(low, high, points=401, reach=4.7):
@@ -46,12 +72,21 @@ def nodes(low, high, points=401, reach=4.7):
     return x[inside], weights[inside]
 
 
+@functools.cache
+def _pieces(identity, support):
+    law = _known[identity]
+    return [(x, weights * law.density(x)) for x, weights in (nodes(low, high) for low, high in support)]
+
+
+_known = {}
+
+
 def mean(law, f):
     """E f(X), by quadrature of the density and the sum over atoms."""
-    total = float(np.sum(law.atoms[:, 1] * f(law.atoms[:, 0])))
-    for low, high in law.support:
-        x, weights = nodes(low, high)
-        total += float(np.sum(weights * law.density(x) * f(x)))
+    _known[id(law)] = law  # keeps it alive, so that the identity stays its own
+    total = np.sum(law.atoms[:, 1] * f(law.atoms[:, 0]))
+    for x, masses in _pieces(id(law), tuple(map(tuple, law.support))):
+        total += np.sum(masses * f(x))
     return total
 
 
@@ -69,29 +104,29 @@ def interior(law, points=13):
     return np.concatenate([low + (high - low) * np.linspace(0.02, 0.98, points) for low, high in law.support])
 
 
-@closed_forms
 def test_is_a_law(law):
     assert isinstance(law, SpectralLaw)
     assert law.support.ndim == 2 and law.support.shape[1] == 2 and np.all(np.diff(law.support.ravel()) > 0)
     assert law.atoms.shape[1] == 2 and np.all(law.atoms[:, 1] > 0)
 
 
-@closed_forms
 def test_mass_is_one(law):
     assert mean(law, np.ones_like) == pytest.approx(1, abs=1e-10)
 
 
-@closed_forms
 def test_cdf_is_the_integral_of_the_density(law):
     x = interior(law)
     low, _ = hull(law)
     assert law.cdf(low - 1) == 0 and law.cdf(hull(law)[1]) == pytest.approx(1, abs=1e-12)
     for a, b in itertools.pairwise(x):
-        u, weights = nodes(a, b, points=101)
-        assert law.cdf(b) - law.cdf(a) == pytest.approx(np.sum(weights * law.density(u)), abs=1e-10)
+        between = (law.support[:, 0] > a) & (law.support[:, 0] < b)
+        if not between.any():
+            u, weights = nodes(a, b, points=101)
+            assert law.cdf(b) - law.cdf(a) == pytest.approx(np.sum(weights * law.density(u)), abs=1e-10)
+    for (_, left), (right, _) in itertools.pairwise(law.support):
+        assert law.cdf(right) == pytest.approx(law.cdf(left), abs=1e-12)
 
 
-@closed_forms
 def test_quantile_inverts_the_cdf(law):
     x = interior(law)
     assert law.quantile(law.cdf(x)) == pytest.approx(x, rel=1e-9)
@@ -100,7 +135,6 @@ def test_quantile_inverts_the_cdf(law):
     assert np.isnan(law.quantile([-0.1, 1.1])).all()
 
 
-@closed_forms
 def test_moments_agree(law):
     """Closed form, density and Stieltjes transform: relative to the radius of the law, 1e-8."""
     scale = np.max(np.abs(hull(law)))
@@ -111,21 +145,17 @@ def test_moments_agree(law):
         assert from_transform[k] == pytest.approx(closed, rel=1e-8, abs=1e-10 * scale**k)
 
 
-@closed_forms
 def test_stieltjes_has_the_density_as_its_boundary_value(law):
     x = interior(law)
     assert law.stieltjes(x).imag / np.pi == pytest.approx(law.density(x), rel=1e-9)
     z = x + 1j * (hull(law)[1] - hull(law)[0]) * 0.3
-    expected = [
-        mean(law, lambda t, z=z: (1 / (t - z)).real) + 1j * mean(law, lambda t, z=z: (1 / (t - z)).imag) for z in z
-    ]
+    expected = [mean(law, lambda t, z=z: 1 / (t - z)) for z in z]
     assert law.stieltjes(z) == pytest.approx(np.array(expected), rel=1e-9)
     low, high = hull(law)
     outside = np.array([low - 1, high + 1])
     assert np.all(np.abs(law.stieltjes(outside).imag) < 1e-12)
 
 
-@closed_forms
 def test_outside_the_support_there_is_nothing(law):
     low, high = hull(law)
     x = np.array([low - 1.0, high + 1.0])
@@ -133,7 +163,6 @@ def test_outside_the_support_there_is_nothing(law):
     assert law.cdf(x).tolist() == [0, 1]
 
 
-@closed_forms
 def test_shapes_are_kept(law):
     for shape in ((), (3,), (2, 3)):
         x = np.full(shape, interior(law)[3])
@@ -141,7 +170,6 @@ def test_shapes_are_kept(law):
             assert np.shape(value) == shape
 
 
-@closed_forms
 def test_sample_follows_the_cdf(law):
     """6000 draws: Kolmogorov distance below .035 (false alarm 2 exp(-2 n .035^2) = 8e-7; sees .06 with power .99)."""
     draws = np.sort(law.sample(np.random.default_rng(1), 6000))
