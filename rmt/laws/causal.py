@@ -17,7 +17,7 @@ from rmt.laws.harmonics import monomials
 from rmt.laws.law import Array
 from rmt.laws.lognormal_softmax import effective_variance
 from rmt.laws.tabulated import TabulatedLaw
-from rmt.laws.types import chi_square_types
+from rmt.laws.types import Types, chi_square_types
 
 _DEGREES = 4
 _BULK_GROWTH = 1.1  # of the blocks, where all values are wanted
@@ -38,7 +38,7 @@ class CausalLaw:
     Range: beta <= 1, n >= 64, head_dim >= 16 (`validity`). Cost 0.2 s (iid) to 1 s (key-query) for the leading values, n from
     64 to 10^6, and a few seconds for the first use of the whole law. Blocks against single tokens: 0.5 % in the top eight.
     Kolmogorov distance of whole spectra, 3 draws at n = 1000: iid, beta = 1: .013, .5: .013 (A - C, .3: .011); d_k = 64,
-    beta = .5: .021, 1: .043; d_k = 16, .5: .024 (the spread of query and key norms is left out).
+    beta = .5: .026, 1: .028; d_k = 16, .5: .032, 1: .058; d_k = 128, .8: .014.
     """
 
     n: int
@@ -101,7 +101,10 @@ class CausalLaw:
         ranks = [monomials(degree, self.head_dim) for degree in range(1, _DEGREES + 1)]
         kept = [degree for degree, rank in enumerate(ranks, 1) if rank < 3 * self.n]
         shares = tuple(self.beta ** (2 * degree) / math.factorial(degree) / total for degree in kept)
-        return Noise(self.row_variance, shares, tuple(ranks[degree - 1] for degree in kept))
+        norms = chi_square_types(self.head_dim, self.n)
+        factors = np.expm1(self.beta**2 * norms.values)
+        types = Types(factors / norms.mean(factors), norms.weights)
+        return Noise(self.row_variance, shares, tuple(ranks[degree - 1] for degree in kept), types)
 
     @functools.cached_property
     def _leading(self) -> tuple[Array, Array]:
@@ -123,7 +126,9 @@ class CausalLaw:
             [
                 np.geomspace(2.4, 0.4, 30, endpoint=False),
                 np.geomspace(0.4, 0.02 * bulk, 34, endpoint=False),
-                np.geomspace(0.02 * bulk, 1e-6 * bulk, 14),
+                np.geomspace(
+                    0.02 * bulk, (1e-6 if self.head_dim is None else 2e-3) * bulk, 14 if self.head_dim is None else 5
+                ),
             ]
         )
         equations = CausalEquations(self.n, self._noise, mean=self.mean, growth=_BULK_GROWTH)

@@ -27,6 +27,7 @@ import numpy as np
 
 from rmt.laws.law import Array
 from rmt.laws.mixing import mix
+from rmt.laws.types import ONE_TYPE, Types
 
 ALONE, GROWTH = 14, 1.25  # tokens that stand alone; ratio of the ends of later blocks
 _MEMORY = 4  # earlier steps kept by the accelerated iteration
@@ -37,12 +38,14 @@ class Noise:
     """The fluctuation of the rows around their mean.
 
     variances: sigma_i^2 as a function of i (array in, array out). shares, ranks: rho_l and N_l of the degrees whose
-    number of features matters; none for iid logits.
+    number of features matters; none for iid logits. types: factors of the variance, of mean one, that rows and columns carry
+    (query and key norms); they replace 1/(1 + delta) and 1/S by averages.
     """
 
     variances: Callable[[Array], Array]
     shares: tuple[float, ...] = ()
     ranks: tuple[float, ...] = ()
+    types: Types = ONE_TYPE
 
 
 def block_ends(n: int, growth: float) -> Array:
@@ -74,35 +77,35 @@ class CausalEquations:
         self.later = np.maximum.outer(np.arange(count), np.arange(count))
 
     def start(self, z: Array) -> Array:
-        """The state of A = 0 at z (m,): T_ii, 1 + delta_i and U_ii by block, shape (3, m, blocks)."""
+        """The state of A = 0 at z (m,), by block: T_ii weighted by types, 1 + delta_i, U_ii weighted, T_ii; (4, m, blocks)."""
         free = np.broadcast_to(-1 / z[:, None], (z.size, self.size.size))
-        return np.stack([free, np.ones_like(free), free])
+        return np.stack([free, np.ones_like(free), free, free])
 
     def excess(self, z: Array, state: Array) -> Array:
         """tr (1 + z T) = n + z tr T at each point: of the size of the number of values near and beyond |z|^(1/2)."""
-        return (1 + z[:, None] * state[0]) @ self.size
+        return (1 + z[:, None] * state[3]) @ self.size
 
     def solve(self, z: Array, state: Array, *, tolerance: float) -> Array:
         """The fixed point at z (m,) reached from a state by damped steps; `tolerance` is relative.
 
         Raises ArithmeticError if a point does not converge.
         """
-        shape = (3 * self.size.size, z.size)
+        shape = (4 * self.size.size, z.size)
         final = np.empty(shape, complex)
         state = state.transpose(0, 2, 1).reshape(shape)
         live = np.arange(z.size)
         states: list[Array] = []
         residuals: list[Array] = []
         for _ in range(1000):
-            old = state.reshape(3, -1, live.size).transpose(0, 2, 1)
+            old = state.reshape(4, -1, live.size).transpose(0, 2, 1)
             moved = self._step(z[live], old)
-            error = np.maximum(self._moved(z[live], moved[0], old[0]), _change(moved[1], old[1]))
+            error = np.maximum(self._moved(z[live], moved[3], old[3]), _change(moved[1], old[1]))
             new = moved.transpose(0, 2, 1).reshape(state.shape)
             keep = ~(error <= tolerance)
             final[:, live[~keep]] = new[:, ~keep]
             live = live[keep]
             if live.size == 0:
-                return final.reshape(3, -1, z.size).transpose(0, 2, 1)
+                return final.reshape(4, -1, z.size).transpose(0, 2, 1)
             state, new = state[:, keep], new[:, keep]
             residual = new - state
             states = [*(s[:, keep] for s in states[-_MEMORY:]), state] if states else [state]
@@ -119,7 +122,7 @@ class CausalEquations:
 
     def _step(self, z: Array, state: Array) -> Array:
         size, diagonal = self.size, np.arange(self.size.size)
-        t, shift, u = state
+        t, shift, u, _ = state
         column, noise = z[:, None], t * size * self.c
         own = noise @ self.upto  # sum over i >= j of T_ii c_i
         s = 1 + (1 - sum(self.noise.shares)) * own
@@ -133,22 +136,31 @@ class CausalEquations:
                 exact_own = share * (own - pairs[:, diagonal, diagonal])
                 s = s + rank * wave[:, diagonal, diagonal] + exact_own
                 waves.append((share, wave))
+        column_means, row_means = self._over_types(s - 1), self._over_types(shift - 1)
         full = -self._pairs(t * size * self.c_over_i) * np.outer(self.root, self.root)
-        full[:, diagonal, diagonal] += s
-        inverse = np.linalg.inv(-column[:, :, None] * full + self.mean.T @ (self.mean / shift[:, :, None]))
+        full[:, diagonal, diagonal] += 1 / column_means[0]
+        inverse = np.linalg.inv(-column[:, :, None] * full + self.mean.T @ (self.mean * row_means[0][:, :, None]))
         carried = np.einsum("qij,ij->qi", self.mean @ inverse, self.mean)
-        block_t = (carried / shift - 1) / (shift * column)  # Woodbury: T from U
-        new_t = (block_t - (size - 1) / (column * shift)) / size
-        new_u = (inverse[:, diagonal, diagonal] - (size - 1) / (column * s)) / size
+        new_t, weighted_t = ((carried * square / size - one) / column for one, square in (row_means[:2], row_means[2:]))
+        beyond = (inverse[:, diagonal, diagonal] + column_means[0] / column) / column_means[0] ** 2
+        new_u, weighted_u = (
+            beyond * square / size - one / column for one, square in (column_means[:2], column_means[2:])
+        )
         vectors = self.upto * self.root
         rows = np.einsum("qij,ij->qi", vectors @ inverse, vectors)
-        new_delta = self.c * ((new_u * size) @ self.upto.T) - self.c_over_i * rows
+        new_delta = self.c * ((weighted_u * size) @ self.upto.T) - self.c_over_i * rows
         for share, wave in waves:
-            cut = self.upto * (new_u * size)[:, None, :]
+            cut = self.upto * (weighted_u * size)[:, None, :]
             new_delta = new_delta + self.c * share * column * np.einsum("qij,qij->qi", cut @ wave, cut)
         # A is square, so tr T = tr U; only their product is well determined near zero, and this sets the ratio right.
         ratio = np.sqrt((new_u @ size) / (new_t @ size))[:, None]
-        return np.stack([new_t * ratio, 1 + new_delta / ratio, new_u / ratio])
+        return np.stack([weighted_t * ratio, 1 + new_delta / ratio, weighted_u / ratio, new_t * ratio])
+
+    def _over_types(self, delta: Array) -> tuple[Array, Array, Array, Array]:
+        """Averages over types r of 1/d, 1/d^2, r/d and r/d^2, d = 1 + r delta."""
+        r, weights = self.noise.types.values, self.noise.types.weights
+        inverse = 1 / (1 + r * delta[..., None])
+        return inverse @ weights, inverse**2 @ weights, (r * inverse) @ weights, (r * inverse**2) @ weights
 
     def _pairs(self, values: Array) -> Array:
         """The matrix sum_(i >= max(j, j')) values_i over blocks j, j'; values (points, blocks) are sums over blocks."""

@@ -8,7 +8,9 @@ import pytest
 from rmt.laws import causal_equations
 from rmt.laws.averages import cesaro_singular_values, ladder_values
 from rmt.laws.causal import CausalLaw, expected_outliers, phase_shift
+from rmt.laws.counting import count_above
 from rmt.laws.quarter_circle import QuarterCircle
+from rmt.laws.types import Types
 
 
 def values(*args, count=8, **kwargs):
@@ -113,6 +115,19 @@ def test_a_sample_has_these_values(beta, head_dim):
     assert beta < 1 or not np.all(np.abs(mean - cesaro_singular_values(250, 6)) < 0.03 * law + 6 * error)
     top = values(250, beta, head_dim, False, count=1)[0]
     assert abs(noise[:, 0].mean() - top) < 0.1 * top + 6 * noise[:, 0].std(ddof=1) / 4
+
+
+def test_types_replace_norms_by_averages():
+    """Two types 1 -+ 0: the law without types; a wide spread of types lowers the bulk's centre (Jensen)."""
+    law = CausalLaw(120, 0.7)
+    x = np.geomspace(2.0, 0.02, 24)
+    same, spread = (
+        count_above(causal_equations.CausalEquations(120, causal_equations.Noise(law.row_variance, types=types)), x)
+        for types in (Types(np.ones(2), np.full(2, 0.5)), Types(np.array([0.2, 1.8]), np.full(2, 0.5)))
+    )
+    plain = count_above(law.equations, x)
+    assert same == pytest.approx(plain, abs=0.01)
+    assert spread[-1] < plain[-1] - 1
 
 
 def test_mistakes_are_named():
