@@ -10,11 +10,12 @@ Figure: excess, rank and cosine against the layer, theory with its bands.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from rmt.experiments.cli import run_experiment
 from rmt.experiments.experiment import Experiment
-from simulations.networks.measure import BY_LAYER, along_depth, network_cost
+from simulations.networks.measure import BY_LAYER, OF_ATTENTION, along_depth, network_cost
 from simulations.networks.setting import NetworkSetting
 
 if TYPE_CHECKING:
@@ -46,6 +47,43 @@ def predict(setting: NetworkSetting) -> dict[str, Any]:
             eta=setting.eta,
         )
     )
+
+
+def claims(results: Results) -> list[Any]:
+    """Powers of n at fixed layer, where the width follows n: the excess of kept ranks, and removed ranks."""
+    from rmt.statistics.claims import exponent_claim
+
+    found = []
+    groups = {dataclasses.replace(s, n=1, width=1, value_width=1, tokens="gaussian") for s in results.settings}
+    for group in sorted(groups, key=str):
+        line = [s for s in results.settings if s.width == s.n and s.tokens == "orthonormal"]
+        line = [s for s in line if dataclasses.replace(s, n=1, width=1, value_width=1, tokens="gaussian") == group]
+        line.sort(key=lambda s: s.n)
+        plain = group.skip is None and group.norm == "none" and group.mask == "none" and group.model != "own"
+        if (
+            len(line) < 3
+            or not plain
+            or group.variant not in ("plain", "outlier_removed")
+            or group.precision != "double"
+        ):
+            continue
+        kept = group.variant == "plain"
+        quantity = "gram_stable_rank_excess" if kept else "gram_stable_rank"
+        for layer in range(1, min(group.depth, 3) + 1):
+            power = 1 - 2 * layer if kept else 1
+            what = "excess of the rank" if kept else "rank without the outlier"
+            found.append(
+                exponent_claim(
+                    f"{group.model} logits, beta = {group.beta:.4g}: {what} after layer {layer} goes like n^{power}",
+                    [s.n for s in line],
+                    [results.samples[s][quantity][:, layer - 1] for s in line],
+                    predicted=power,
+                    tolerance=0.1 * max(abs(power), 1.0) + 0.05,
+                    expected="supported" if group.model == "iid" else None,
+                    source="nait-saada2024; derived, see rmt.theorems.depth",
+                )
+            )
+    return found
 
 
 def summary(results: Results) -> str:
@@ -80,9 +118,10 @@ EXPERIMENT = Experiment(
     measure,
     predict,
     figure,
-    sweep={"n": (256, 512), "model": ("iid",), "variant": ("plain", "outlier_removed")},
+    sweep={"n": (128, 256, 512), "model": ("iid",), "variant": ("plain", "outlier_removed")},
+    claims=claims,
     summary=summary,
-    index=dict.fromkeys(BY_LAYER, "layer"),
+    index=dict.fromkeys(BY_LAYER + OF_ATTENTION, "layer"),
     headline=(
         "gram_stable_rank_excess",
         "log_gram_stable_rank_excess",
@@ -90,7 +129,7 @@ EXPERIMENT = Experiment(
         "token_stable_rank",
         "token_cosine",
     ),
-    spectra=("none",),
+    spectra=("none", "full"),
     cost=network_cost,
 )
 

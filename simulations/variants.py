@@ -5,6 +5,10 @@ Experiment: the same network with every variant of its attention: the two larges
     how a gradient grows on the way back, with and without the paths through the softmax.
 Theory: none of its own; the statements are claims. Does the gap explain the rank across variants? Under a causal mask
     the running mean is what has to go, not 11^T/n, and only inside a skip connection.
+Measured (A(X), n = 1024, d = 256, 12 layers, pre-norm and skip, 4 draws): last stable rank, growth of the gradient by every
+    path. No mask: plain 1.7, 2.8; A - 11^T/n 100, 1.08; identity 22, 13; differential 5, 1.4; bulk rescaled to unit energy
+    2.2, 3e4. Causal: plain 1.4, 6.7; A - 11^T/n 3.4, 2.1; A - running mean 96, 1.37; I + A - C 22, 14; row gain 4.0, 5e3.
+    The gap orders ranks (Spearman 0.5 to 0.8) but not gradients: it does not explain the rank across variants by itself.
 Figure: rank after the last layer against the gap; rank against the layer; gradient growth, by variant.
 """
 

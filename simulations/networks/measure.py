@@ -20,6 +20,7 @@ BY_LAYER = (
     "quarter_cosine",
     "rank_one_residual",
 )
+OF_ATTENTION = ("attention_entropy", "gap_ratio", "outlier_count")  # with --spectrum full
 
 
 def along_depth(setting: NetworkSetting, draws: range, stream: Any, bench: Bench) -> dict[str, Any]:
@@ -27,12 +28,18 @@ def along_depth(setting: NetworkSetting, draws: range, stream: Any, bench: Bench
     import numpy as np
 
     network = network_of(setting, bench)
-    found = {name: np.full((len(draws), setting.depth), math.nan) for name in BY_LAYER}
+    names = BY_LAYER + (OF_ATTENTION if bench.spectrum == "full" else ())
+    found = {name: np.full((len(draws), setting.depth), math.nan) for name in names}
     collapsed = np.full(len(draws), math.nan)
     for row, draw in enumerate(draws):
+        before = network.start(stream, draw)
         for number, X in enumerate(tokens_along(network, setting, stream, draw)):
-            for name, value in tokens_record(X).items():
+            record = tokens_record(X)
+            if bench.spectrum == "full":
+                record |= attention_record(network.layer(stream, draw, number + 1), before)
+            for name, value in record.items():
                 found[name][row, number] = value
+            before = X
             if math.isnan(collapsed[row]) and 1 - found["token_cosine"][row, number] < BF16_LEVEL:
                 collapsed[row] = number + 1
     if not np.isnan(collapsed).any():
@@ -85,6 +92,33 @@ def tokens_record(X: Any) -> dict[str, float]:
     }
 
 
+def attention_record(layer: Any, X: Any) -> dict[str, float]:
+    """Entropy of the first head's attention on tokens X, and singular values of its altered matrix: O(n^3).
+
+    outlier_count: singular values above 1.2 times 2 sqrt((||M||_F^2 - s_1^2)/n), the edge of a bulk that holds all energy
+    but that of the first.
+    """
+    import numpy as np
+
+    from rmt.attention.layer import heads_of
+    from rmt.attention.norms import normed
+
+    wiring = layer.rules.wiring
+    operator = heads_of(layer, normed(X, wiring.norm_kind) if wiring.norm == "pre" else X)[0]
+    entropy = math.nan
+    if operator.first is not None:
+        A = operator.first.dense()
+        entropy = float(-np.mean(np.sum(A * np.log(np.where(A > 0, A, 1.0)), axis=1)))
+    values = np.linalg.svd(operator.apply(np.eye(operator.n)), compute_uv=False)
+    bulk = 2 * math.sqrt(max(float(np.sum(values[1:] ** 2)), 0.0) / operator.n)
+    second = float(values[1]) if values.size > 1 else math.nan
+    return {
+        "attention_entropy": entropy,
+        "gap_ratio": second / float(values[0]) if values[0] > 0 else math.nan,
+        "outlier_count": float(np.sum(values > max(1.2 * bulk, 1e-7 * float(values[0])))),  # below: rounding
+    }
+
+
 def network_cost(setting: NetworkSetting, bench: Bench, *, passes: float = 1.0) -> Cost:
     """Rough time of one draw on one core, from measured rates, and memory."""
     n, d, values = setting.n, setting.width or setting.n, setting.value_width or setting.n
@@ -93,4 +127,7 @@ def network_cost(setting: NetworkSetting, bench: Bench, *, passes: float = 1.0) 
     spectrum = 2.0 * n * d * min(n, d) / 25e9 + 3e-10 * min(n, d) ** 3
     matrix = 2 * 8 * n * n if n <= 1024 else 0
     memory = 8 * (8 * n * max(d, values) + 3 * d * d) + matrix + 64 * n * 16 * max(1, bench.workers)
+    if bench.spectrum == "full":
+        spectrum += 1.2e-9 * n**3
+        memory += 32 * n * n
     return Cost(seconds=1e-3 + setting.depth * (passes * layer + spectrum), memory=memory, least_memory=memory)

@@ -99,6 +99,15 @@ def _repaired(results: Results, by_name: dict[str, Any]) -> list[Claim]:
         )
     found.append(
         bound_claim(
+            f"{where}, {repair.variant}: a gradient through every path grows by at most {LIMIT}",
+            [repair.n],
+            [results.samples[repair]["gradient_factor"]],
+            bound=LIMIT,
+            source="derived, see simulations.variants",
+        )
+    )
+    found.append(
+        bound_claim(
             f"{where}: {repair.variant} keeps at least five times the rank of plain attention after the last layer",
             [plain.n],
             [_last_rank(results, repair) / _last_rank(results, plain)],

@@ -104,3 +104,21 @@ def test_in_bfloat16_plain_attention_becomes_one_token(tmp_path):
     layers = [run(EXPERIMENT, **words, precision=p).samples for p in ("double", "bf16")]
     measured = [next(iter(found.values()))["collapse_depth_bf16"] for found in layers]
     assert np.array_equal(measured[0], measured[1]) and np.isfinite(measured[0]).all()
+
+
+def test_spectra_along_depth_count_outliers_and_entropy(tmp_path):
+    """n = 64, uniform attention (beta = 0): entropy ln n, one outlier; iid logits: one outlier in every layer."""
+    words = {
+        "n": 64,
+        "depth": 2,
+        "draws": 2,
+        "spectrum": "full",
+        "variant": "plain",
+        "quiet": True,
+        "out": str(tmp_path),
+    }
+    uniform = next(iter(run(EXPERIMENT, **words, beta=0.0).samples.values()))
+    np.testing.assert_allclose(uniform["attention_entropy"], np.log(64), rtol=1e-6)
+    noisy = next(iter(run(EXPERIMENT, **words, beta=0.3).samples.values()))
+    assert (uniform["outlier_count"] == 1).all() and (noisy["outlier_count"] == 1).all()
+    assert (noisy["attention_entropy"] < np.log(64)).all() and (noisy["gap_ratio"] < 0.15).all()
