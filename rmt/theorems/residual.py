@@ -86,7 +86,7 @@ def residual_predictions(
 ) -> dict[str, Prediction]:
     """Predictions by quantity, medians; bands of 5 % (6 % for s_min over skip s_min(X), the tolerance of a single draw)."""
     beta = score_deviation(scaling, width=width, head_dim=head_dim)
-    found: dict[str, Prediction] = {"second_over_scores": _second(beta, n)}
+    found: dict[str, Prediction] = {"second_over_scores": _second(beta)}
     if values == "opposed":
         if skip_scale > 0:
             found["inverse_condition_number"] = Exact(
@@ -96,14 +96,15 @@ def residual_predictions(
     rows = beta**2 * (1 - correlation)
     hot = f"score deviation {math.sqrt(rows):.3g}: derived for scores up to 1 in deviation; choose another scaling"
     too_hot = hot if rows > 1 + 1e-9 else None
-    small = f"n = {n}: calibrated for n >= 64 and head_dim >= 16" if n < 64 or head_dim < 16 else None
+    sizes = f"n = {n}, width = {width}, head_dim = {head_dim}"
+    small = f"{sizes}: calibrated from 64, 32 and 16 on" if n < 64 or width < 32 or head_dim < 16 else None
     least = too_hot or _limits_of_smallest(n, width, skip_scale, rows)
     low = skip_scale * math.sqrt(1 - correlation) * smallest_of_gaussian(n, width) if least is None else None
     high = None if too_hot or small else _largest(n, width, head_dim, skip_scale, correlation, beta)
     top_reason = too_hot or small
     found["smallest_singular_value"] = _about(low, 0.05, least or small, "0.05 < n/width <= 0.8, noise <= 0.2")
     found["smallest_over_tokens"] = _about(None if low is None else 1.0, 0.06, least, "noise <= 0.2, n/width <= 0.8")
-    found["largest_singular_value"] = _about(high, 0.05, top_reason, "n >= 64, head_dim >= 16, beta <= 1")
+    found["largest_singular_value"] = _about(high, 0.05, top_reason, "n >= 64, width >= 32, head_dim >= 16, beta <= 1")
     kappa = high / low if low is not None and high is not None else None
     found["condition_number"] = _about(kappa, 0.05, least or top_reason, "ratio of the two edges")
     return found
@@ -129,7 +130,7 @@ def _largest(n: int, width: int, head_dim: int, skip_scale: float, correlation: 
     return math.sqrt(width * (scale + mean) * (ratio * scale + mean) / mean)
 
 
-def _second(beta: float, n: int) -> Prediction:
+def _second(beta: float) -> Prediction:
     if beta > 0.25:
         return out_of_range(
             f"score deviation {beta:.3g}: first order in the scores, for 0.25 and less",

@@ -87,5 +87,15 @@ def test_small_scores_are_first_order(tmp_path):
     assert rows["second_over_scores"]["verdict"] == "supported"
 
 
+@pytest.mark.parametrize(
+    "flags", [{"n": 1, "width": 1}, {"n": 3, "width": 1}, {"n": 70, "width": 1}, {"n": 2, "width": 9}]
+)
+def test_the_smallest_layers_are_measured(flags, tmp_path):
+    results = run(EXPERIMENT, **flags, skip_scale=(0.0, 2.0), correlation=0.0, draws=2, out=str(tmp_path), quiet=True)
+    rows = {(row["quantity"], row["setting"]["skip_scale"]): row for row in results.rows}
+    assert rows["largest_singular_value", 2.0]["measured"] > 0
+    assert all(row["verdict"] in ("out of range", "no prediction", "undecided") for row in results.rows)
+
+
 def test_settings_fill_in_their_width():
     assert Setting(n=32).width == 64 and Setting(n=32) == Setting(n=32, width=64)
