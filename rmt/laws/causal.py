@@ -113,9 +113,11 @@ class CausalLaw:
             rungs = ladder_values(math.log(self.n) + phase_shift(self.beta), 4)
             steps = np.outer(rungs, [1.012, 1.0, 0.988]).ravel()
             between = [1.08 * rungs[0], *np.sqrt(rungs[1:] * rungs[:-1])]
-            x = np.unique(np.concatenate([steps, between, np.geomspace(1.08 * rungs[2], _LEAST, 24)]))[::-1]
+            least = min(_LEAST, 0.7 * self.beta)
+            deep = 24 + math.ceil(16 * math.log(_LEAST / least))
+            x = np.unique(np.concatenate([steps, between, np.geomspace(1.08 * rungs[2], least, deep)]))[::-1]
         else:
-            x = np.geomspace(1.4, _LEAST / 2, 32)
+            x = np.geomspace(1.4 * self.beta, 0.1 * self.beta, 32)
         return x, np.maximum.accumulate(count_above(self.equations, x))
 
     @functools.cached_property
@@ -161,12 +163,12 @@ class CausalLaw:
         return self.frobenius_norm_squared / self.n if k == 2 else self.law.moment(k)
 
     def top_value(self, k: ArrayLike) -> Array:
-        """The typical k-th largest singular value, k = 1, 2, ...; NaN where it is below 0.2 (0.1 without mean)."""
+        """The typical k-th largest singular value, k = 1, 2, ...; NaN below 0.2 or 0.7 beta (0.1 beta without mean)."""
         x, above = self._leading
         return np.interp(np.asarray(k, float) - 0.5, above, x, left=np.nan, right=np.nan)
 
     def count_above(self, value: float) -> float:
-        """The expected number of singular values above one value of at least 0.2 (0.1 without the mean)."""
+        """The expected number of singular values above one value of at least 0.2 or 0.7 beta (0.1 beta without the mean)."""
         x, above = self._leading
         return float(np.interp(-math.log(value), -np.log(x), above))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Protocol
 
 import numpy as np
@@ -35,7 +36,7 @@ def count_above(equations: Resolvent, x: Array, *, tolerance: float = 2e-4) -> A
     -(1/pi) Im of the integral of tr T + n/z (which decays at infinity) along z = x^2 (1 + i)^2 from x = `FAR`, where all
     is smooth, and then straight down to the axis by Gauss quadrature: nothing is ever integrated along the axis.
     """
-    head = np.geomspace(FAR, max(x[0] * 1.1, FAR / 2), 8)
+    head = np.geomspace(FAR, x[0] * 1.1, max(8, math.ceil(5 * math.log(FAR / x[0]))))
     grid = np.concatenate([head, x])
     z = (grid * (1 + 1j)) ** 2
     state = equations.solve(z, equations.start(z), tolerance=tolerance)
