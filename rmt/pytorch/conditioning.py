@@ -26,8 +26,8 @@ METHODS = ("shift", "svd", "orthogonal_shared", "orthogonal_independent")
 class Conditioned(nn.Module):
     """W -> gain (W + C), C = shift times an identity in each block of rows, plus `correction`. No trainable parameters.
 
-    blocks: ranges of output channels that get the identity of their own; transposed: W is (in, out). gain is 1 unless the
-    norm of W is to be preserved.
+    blocks: ranges of output channels that get the identity of their own; transposed: W is (in, out). scaled: whether there is
+    a gain at all; it is a buffer that starts at 1.
     """
 
     shift: Tensor
@@ -40,14 +40,15 @@ class Conditioned(nn.Module):
         *,
         shift: float = 0.0,
         correction: Tensor | None = None,
-        gain: float = 1.0,
+        scaled: bool = False,
         transposed: bool = False,
     ) -> None:
         super().__init__()
         self.blocks = tuple(blocks)
         self.transposed = transposed
+        self.scaled = scaled  # a flag, not a look at the gain: that would make every pass wait for the device
         self.register_buffer("shift", torch.tensor(float(shift)))
-        self.register_buffer("gain", torch.tensor(float(gain)))
+        self.register_buffer("gain", torch.ones(()))
         self.register_buffer("correction", correction)
 
     def forward(self, W: Tensor) -> Tensor:
@@ -56,7 +57,7 @@ class Conditioned(nn.Module):
         rows = moved.T if self.transposed else moved
         for start, stop in self.blocks:
             rows[start:stop].diagonal().add_(self.shift.to(rows.dtype))
-        return moved * self.gain.to(moved.dtype) if self.gain != 1 else moved
+        return moved * self.gain.to(moved.dtype) if self.scaled else moved
 
     def extra_repr(self) -> str:
         """Shift and blocks, as printed with the model."""
@@ -140,13 +141,13 @@ class _Recipe:
         parts = [(role, at) for role in ROLES if role in self.roles for at in p.rows.get(role, ())]
         if self.method == "shift":
             blocks = [block for _, at in parts for block in self._blocks(p, *at)]
-            made = Conditioned(blocks, shift=self.shift, transposed=p.transposed)
+            made = Conditioned(blocks, shift=self.shift, scaled=self.norm_preserving, transposed=p.transposed)
         else:
             correction = torch.zeros_like(W)
             for role, (start, stop) in parts:
                 correction[start:stop] = self._correction(p, role, start, W[start:stop], bases).to(W.dtype)
             correction = correction.T.contiguous() if p.transposed else correction
-            made = Conditioned((), correction=correction, transposed=p.transposed)
+            made = Conditioned((), correction=correction, scaled=self.norm_preserving, transposed=p.transposed)
         if self.norm_preserving:
             moved = made.to(weight.device)(weight)
             made.gain.fill_(float(weight.norm()) / float(moved.norm()))

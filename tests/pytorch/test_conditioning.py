@@ -67,6 +67,20 @@ def test_trains_saves_loads_and_bakes(name, method, tmp_path):
         assert torch.allclose(plain.eval()(data()), out, atol=1e-6)
 
 
+def test_a_safetensors_file_holds_a_conditioned_model(tmp_path):
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    from rmt.pytorch import condition
+
+    model, other = build("gpt2"), build("gpt2", seed=3)
+    condition(model, method="svd")
+    condition(other, method="svd")
+    save_file(model.state_dict(), tmp_path / "model.safetensors")
+    other.load_state_dict(load_file(tmp_path / "model.safetensors"))
+    assert torch.allclose(other(data()), model(data()), atol=1e-6)
+
+
 @names
 def test_taking_it_off_gives_the_weights_back(name):
     import torch
