@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import random
 import subprocess
 import sys
 import time
@@ -26,6 +27,46 @@ def test_every_combination_is_answered_in_under_a_second_or_says_why_not():
         for entry in found.values():
             for form in entry.values() if isinstance(entry, dict) else [entry]:
                 assert form.value is not None or form.validity
+
+
+ANY = {
+    "n": (1, 2, 7, 64, 300, 513, 4096, 131072, 10**6),
+    "model": MODELS,
+    "beta": (0.0, 0.1, 0.5, 0.83, 1.0, 1.4, 3.0, 10.0),
+    "weights": ("lognormal", "uniform", "gamma"),
+    "head_dim": (1, 8, 16, 64, 128),
+    "mask": MASKS,
+    "window": (8, 256),
+    "tokens": ("independent", "gaussian", "layernorm"),
+    "width": (16, 256, 4096),
+    "value_width": (8, 64),
+    "weight_init": ("gaussian", "orthogonal"),
+    "heads": (1, 1, 2),
+    "attention": ("softmax", "softmax", "softmax", "relu", "tanh"),
+    "cap": (None, None, 2.0),
+    "norm": ("none", "none", "qk"),
+    "sink": (None, None, 3.0),
+    "position": ("none", "rope", "alibi"),
+    "slope": (0.01, 0.1),
+    "variant": VARIANTS,
+}
+
+
+def test_any_mixture_of_options_is_answered_in_under_a_second_or_refused_in_one_line():
+    """300 mixtures; what has no meaning names its flag and the rule, all else has every quantity."""
+    generator, refused = random.Random(7), 0
+    for _ in range(300):
+        words = {name: generator.choice(values) for name, values in ANY.items()}
+        start = time.process_time()
+        try:
+            found = predict(**words)
+        except ValueError as reason:
+            refused += 1
+            assert any(str(reason).startswith(flag) for flag in ("weights", "norm", "position", "sink")), words
+            continue
+        assert time.process_time() - start < 1, words
+        assert tuple(found) == QUANTITIES
+    assert refused < 200
 
 
 def test_the_call_that_users_quote():

@@ -65,8 +65,9 @@ def ladder_predictions(n: int, beta: float, *, head_dim: int | None = None, vari
     }
     noise_top = _noise_top(float(beta), head_dim)
     lower = out_of_range(f"n = {n}: this rung needs the causal equations, see rmt.theorems.causal", source=SOURCE)
+    unseen = out_of_range(f"beta = {beta:g}: the values of A - C lie below the resolved range", source=SOURCE)
     if variant != "plain":
-        top = _about(noise_top, relative_band(noise_top, 0.15))
+        top = unseen if math.isnan(noise_top) else _about(noise_top, relative_band(noise_top, 0.15))
         ranks: dict[int, Prediction] = {1: top} | dict.fromkeys(range(2, MOST_RANKS + 1), lower)
         return found | {"top_singular_value": top, "second_singular_value": lower, "singular_value": ranks}
     rungs = ladder_values(math.log(n) + phase_shift(beta), 3)
@@ -74,7 +75,7 @@ def ladder_predictions(n: int, beta: float, *, head_dim: int | None = None, vari
     ranks = {rank: _about(value, relative_band(value, BANDS[rank - 1])) for rank, value in enumerate(rungs[:given], 1)}
     ranks |= dict.fromkeys(range(given + 1, MOST_RANKS + 1), lower)
     first, second = float(rungs[0]), float(rungs[1])
-    count = expected_outliers(n, beta, noise_top)
+    count = unseen if math.isnan(noise_top) else _outliers(n, beta, noise_top)
     return found | {
         "top_singular_value": ranks[1],
         "second_singular_value": ranks[2],
@@ -82,7 +83,7 @@ def ladder_predictions(n: int, beta: float, *, head_dim: int | None = None, vari
         "spectral_gap": _about(first - second, absolute_band(first - second, 0.03 * first)),
         "gap_ratio": _about(second / first, relative_band(second / first, 0.03)),
         "attention_stable_rank": _about(squared / first**2, relative_band(squared / first**2, 0.04), "mean"),
-        "outlier_count": _about(count, absolute_band(count, 0.75), "mean"),
+        "outlier_count": count,
     }
 
 
@@ -134,6 +135,11 @@ def _noise_top(beta: float, head_dim: int | None) -> float:
     """The largest singular value of A - C; key-query logits of 64 or more dimensions have that of iid ones."""
     few = head_dim if head_dim is not None and head_dim < 64 else None
     return float(CausalLaw(_NOISE_SIZE, beta, few, False).top_value(1))
+
+
+def _outliers(n: int, beta: float, noise_top: float) -> Prediction:
+    count = expected_outliers(n, beta, noise_top)
+    return _about(count, absolute_band(count, 0.75), "mean")
 
 
 def _about(value: float, band: tuple[float, float], statistic: Statistic = "median") -> Prediction:

@@ -75,6 +75,18 @@ class OneLayer:
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} {getattr(self, name)}: must be one of {', '.join(k for k in known if k)}")
 
+        odd = self.position == "rope" and (self.head_dim or 0) % 2 == 1
+        rules = (
+            (self.light and (self.options or self.window or self.slope), f"weights {self.weights}: have no logits"),
+            (self.model == "iid" and self.norm == "qk", "norm qk: iid logits have no queries; choose model keyquery"),
+            (self.model == "iid" and self.position == "rope", "position rope: iid logits have no queries"),
+            (odd, f"position rope with head_dim {self.head_dim}: turns pairs of coordinates; choose an even head_dim"),
+            (self.sink is not None and self.attention != "softmax", f"sink: belongs to softmax, not {self.attention}"),
+        )
+        for broken, reason in rules:
+            if broken:
+                raise ValueError(reason)
+
     @property
     def shared(self) -> bool:
         """Whether it matters that logits and values come from the same tokens.
@@ -102,7 +114,11 @@ class OneLayer:
         tokens = f"{self.tokens} tokens with {self.weight_init} weights"
         local = self.mask == "window" or self.slope is not None
         known = ("plain", "running_mean_removed") if self.mask == "causal" else ("plain", "outlier_removed", "centred")
+        masked = self.mask != "none"
         rules = (
+            (masked and (self.beta or 0.0) > 6, f"beta {self.beta} with mask {self.mask}"),
+            (masked and self.keys == 1, f"head_dim 1 with mask {self.mask}"),
+            (local and self.n < 2, "one token"),
             (local and self.variant != "plain", f"variant {self.variant} of local attention"),
             (self.slope is not None and self.mask != "causal", f"slope {self.slope} with mask {self.mask}"),
             (len(self.options) > 1, " and ".join(self.options)),
