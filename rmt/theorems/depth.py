@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import scipy.special
 
 from rmt.laws.hermite import TW1_MEAN
@@ -60,7 +62,10 @@ def depth_predictions(
     Cosine: `cosines`, with skips and norms, and `causal_depth` under a causal mask. Residual: exact second moments
     (`moments`), as a ratio of expectations.
 
-    Measured over predicted (64 draws; n = d = 200, 400 and n = 400, d = 800; beta = 0.8326): see the tests. Bands: 15 %
+    Measured over predicted, iid, beta = 0.8326, n = d, layers 1 to 4, 32 draws (standard errors 0.02 to 0.06): excess,
+    n = 400 1.02 1.00 1.02 1.07; removed Gram rank, n = 200 0.97 0.93 0.98 0.99, n = 400 0.95 0.97 0.98 0.98; token rank
+    0.97 to 0.99; effective rank 0.96 to 0.99. Key-query logits (d_k = 64, n = 200, 48 draws): excess 1.04 1.00 1.05 0.98.
+    Bands: 15 %
     (excess) and 10 % (removed rank) at layers 1 and 2, beyond them at least sqrt(8 l/d).
     """
     shares = {"plain": 1.0, "outlier_removed": 0.0, "outlier_scaled": eta}
@@ -186,12 +191,25 @@ def _removed(one: Layer, width: int, depth: int, gaussian: bool) -> Along:
             continue
         share = 0.10 if number <= 2 else max(0.10, math.sqrt(8 * number / width))
         factors = [ratio] * (number + gaussian) + [1.0] * (number - 1)
-        edge = one.law.edge(factors=factors, entry=one.largest_entry)
-        square = (edge.square if edge.detached else edge.shifted(TW1_MEAN)) / one.variance
-        found["gram_stable_rank"][number] = _about(tail.second / square**2, share)
-        found["token_stable_rank"][number] = _about(one.n / square, max(0.05, share / 2))
+        squares = np.array(_tops(one, number, tuple(factors))) / one.variance
+        found["gram_stable_rank"][number] = _about(tail.second * float(np.mean(squares**-2)), share)
+        found["token_stable_rank"][number] = _about(one.n * float(np.mean(1 / squares)), max(0.05, share / 2))
         rank = (one.n - 1) * math.exp(-one.law.log_moment(factors=factors))
         found["effective_rank"][number] = _about(rank, 0.05 if number == 1 else 0.10)
+    return found
+
+
+@functools.lru_cache(maxsize=256)
+def _tops(one: Layer, number: int, factors: tuple[float, ...]) -> list[float]:
+    """Largest squared singular value at eight quantiles of the largest entry of `number` attention matrices.
+
+    The law of the largest entry is what a mean over draws averages: some draws have an entry outside the bulk.
+    """
+    found = []
+    for which in range(8):
+        above = -math.log((which + 0.5) / 8)  # expected entries above it
+        edge = one.law.edge(factors=factors, entry=one.entry_beyond(above / (number * one.n**2)))
+        found.append(edge.square if edge.detached else edge.shifted(TW1_MEAN))
     return found
 
 

@@ -151,7 +151,11 @@ class Layer:
 
         The number of n^2 standard normal numbers above z is Poisson; z is where its mean is the median of Gamma(rank).
         """
-        tail = min(float(scipy.special.gammaincinv(rank, 0.5)) / self.n**2, 0.5)
+        return self.entry_beyond(float(scipy.special.gammaincinv(rank, 0.5)) / self.n**2)
+
+    def entry_beyond(self, tail: float) -> float:
+        """sqrt(n) times the size that an entry of A exceeds with probability `tail`."""
+        tail = min(tail, 0.5)
         if self.light is not None:
             weight = self.light.quantile(tail)
             return math.sqrt(self.n) * weight / (weight + self.n - 1)
