@@ -8,7 +8,7 @@ import numpy as np
 
 from rmt import figures
 from rmt.statistics.estimate import Estimate
-from simulations.pages.conditioned_training_claims import Arm, arms
+from simulations.pages.conditioned_training_claims import SINGULAR, Arm, arms
 
 if TYPE_CHECKING:
     from rmt.experiments.results import Results
@@ -81,16 +81,19 @@ def _effects(ax: Any, results: Results, group: list[Arm]) -> None:
 
 
 def _along(ax: Any, results: Results, group: list[Arm], quantity: str, ylabel: str) -> None:
+    """A condition number at every probe: thin lines are seeds, the thick one their median; singular ones stand at 1e15."""
     look = figures.looks([arm.name for arm in group])
     for arm in group:
         values, steps = arm.draws(results, quantity), arm.draws(results, "_probe_steps")[0]
-        if not np.isfinite(values).any():
-            continue
+        values = np.where(np.isnan(values), SINGULAR, values)
         marks = {name: look[arm.name][name] for name in ("color", "marker", "linestyle")}
         ax.plot(steps, values.T, color=marks["color"], alpha=0.3, linewidth=0.5)
-        with np.errstate(all="ignore"):
-            middle = np.array([np.median(v[np.isfinite(v)]) if np.isfinite(v).any() else np.nan for v in values.T])
-        ax.plot(steps, middle, linewidth=1.6, markersize=4, label=arm.name, **marks)
+        ax.plot(steps, np.median(values, axis=0), linewidth=1.6, markersize=4, label=arm.name, **marks)
+        if np.any(values == SINGULAR):
+            ax.axhline(SINGULAR, color="0.6", linewidth=0.6, linestyle=":")
+            ax.annotate(
+                "singular", (1, SINGULAR), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=7
+            )
     ax.set_yscale("log")
     ax.set_xlabel("step")
     ax.set_ylabel(ylabel)
