@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from rmt import figures
 from rmt.statistics.estimate import Estimate
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 SHOWN = 4  # series per panel
 PANELS = 3  # of one kind
+CLEAN = 1e-20  # excess below which a law that starts from 1e-6 is lost in rounding
 Groups = dict[str, list[Any]]
 TOLD = ("contexts", "covariance", "condition", "target_condition", "tau", "noise", "rate", "passes", "width")
 
@@ -112,7 +114,7 @@ def _population(ax: Any, results: Results, descents: dict[str, Any]) -> None:
     points, laws = [], []
     for name, setting in descents.items():
         curve, law = (np.median(results.samples[setting][f"_population_{kind}"], axis=0) for kind in ("curve", "law"))
-        kept = np.isfinite(curve) & (curve > 0)
+        kept = np.nan_to_num(curve) > CLEAN
         points.append(figures.Points(name, CURVE_STEPS[kept], curve[kept], curve[kept], curve[kept]))
         laws.append(figures.Curve(name, CURVE_STEPS[kept], law[kept], law[kept], law[kept]))
     figures.scaling(ax, laws, points, xlabel="steps", ylabel="excess risk")
@@ -135,5 +137,9 @@ def _ends(ax: Any, results: Results, groups: Groups) -> None:
     ax.tick_params(axis="y", left=False, labelleft=False, labelright=True)  # where the other panels have their legends
     ax.set_ylim(len(shown) - 0.5, -0.5)
     ax.set_xscale("log")
+    low, high = ax.get_xlim()
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0,) if high > 50 * low else (1.0, 2.0, 5.0)))
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_formatter(NullFormatter())
     ax.set_xlabel("excess risk after training, median")
     figures.title(ax, f"Where the methods end, n = {max(s.n for s in results.settings)}")
