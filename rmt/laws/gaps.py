@@ -170,8 +170,9 @@ def _outside(trace: Callable[[Array, Array], Array], rows: int, scale: float) ->
         if not runs:
             return np.empty((0, 2))
         which, start, stop, width = np.array(runs).T
-        low = _extremum(trace, which.astype(int), start, width, -1)
-        high = _extremum(trace, which.astype(int), stop, width, +1)
+        row, sign = np.tile(which.astype(int), 2), np.repeat([-1, 1], which.size)
+        ends = _extremum(trace, row, np.concatenate([start, stop]), np.tile(width, 2), sign)
+        low, high = ends[: which.size], ends[which.size :]
     keep = high - low > floor
     gaps = union(np.stack([low, high], axis=1)[keep], seam=_NARROWEST * scale)
     far = 1e-3 * _HORIZON * scale
@@ -185,15 +186,15 @@ def _rising(z: Array, floor: float) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in zip(change[::2], change[1::2], strict=True) if z[b] - z[a] > floor]
 
 
-def _extremum(trace: Callable[[Array, Array], Array], row: Array, t: Array, step: Array, sign: int) -> Array:
-    """The largest value of sign * trace near t, by narrowing a bracket; then with its sign. A flat top is exact."""
+def _extremum(trace: Callable[[Array, Array], Array], row: Array, t: Array, step: Array, sign: Array) -> Array:
+    """The largest value of sign * trace near each t, by narrowing a bracket; then with its sign. A flat top is exact."""
     best = np.full(t.shape, -np.inf)
-    for _ in range(8):
-        near = np.clip(t[:, None] + step[:, None] * np.linspace(-1, 1, 17), -1, 1)
-        value = sign * trace(np.broadcast_to(row[:, None], near.shape), near)
+    for _ in range(5):
+        near = np.clip(t[:, None] + step[:, None] * np.linspace(-1, 1, 49), -1, 1)
+        value = sign[:, None] * trace(np.broadcast_to(row[:, None], near.shape), near)
         value = np.where(np.isnan(value), -np.inf, value)
         top = np.argmax(value, axis=1)
         t = near[np.arange(t.size), top]
         best = np.maximum(best, value[np.arange(t.size), top])
-        step = step / 8
+        step = step / 24
     return sign * best

@@ -45,7 +45,7 @@ class RectangularSubordination:
             return z[place] - self.self_energies(self.second, other)
 
         start = (z + 1j * self.top) * np.ones((2, 1))
-        state, residual = fixed_point(step, start, limit=100, real=False)
+        state, residual = fixed_point(step, start, limit=60, real=False)
         with np.errstate(all="ignore"):
             return state, 1 / (state[0] - self.self_energies(self.first, state)[0]), residual
 
@@ -100,10 +100,11 @@ def _scan(sums: RectangularSubordination) -> Array:
     found = height(s) > 0
     change = np.flatnonzero(found[1:] != found[:-1])
     low, high = s[change], s[change + 1]
-    for _ in range(24):
-        middle = (low + high) / 2
-        same = (height(middle) > 0) == found[change]
-        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    for _ in range(6):  # sixteen parts each time
+        between = low + (high - low) * np.arange(1, 16)[:, None] / 16
+        same = (height(between.ravel()) > 0).reshape(between.shape) == found[change]
+        part = np.minimum.accumulate(same, axis=0).sum(axis=0)
+        low, high = low + (high - low) * part / 16, low + (high - low) * (part + 1) / 16
     edge = (low + high) / 2
     into = np.where(found[change], -1.0, 1.0) * sums.top
     for distance in (1e-6, 1e-7):  # extrapolate to height 0 from two points inside
