@@ -73,6 +73,22 @@ def test_the_equations_have_the_second_moment_of_the_matrix(monkeypatch):
     assert total == pytest.approx(law.frobenius_norm_squared, rel=1e-5)
 
 
+def test_fourth_moment_without_noise_is_harmonic():
+    """Closed form: tr (C C^T)^2 = 2 H_n - H_n^(2)."""
+    i = np.arange(1, 301.0)
+    assert CausalLaw(300, 1e-4).moment(4) * 300 == pytest.approx(2 * np.sum(1 / i) - np.sum(1 / i**2), rel=1e-6)
+
+
+def test_fourth_moment_of_a_sample():
+    """Oracle: numpy, 40 draws at n = 120, beta = .6, A and A - C; 6 standard errors and 3 % for rows that do not average."""
+    drawn = sample(120, 0.6, None, 40)
+    for values_drawn, mean in zip(drawn, (True, False), strict=True):
+        fourth = np.mean(values_drawn**4, axis=1)
+        slack = 6 * fourth.std(ddof=1) / math.sqrt(40)
+        expected = CausalLaw(120, 0.6, mean=mean).moment(4)
+        assert abs(fourth.mean() - expected) < slack + 0.03 * expected
+
+
 def test_row_variances_are_exact():
     """Closed form for two entries: sigma_2^2 = E tanh^2(beta x/sqrt 2), x normal; interpolation error 1e-4."""
     node, weight = np.polynomial.hermite_e.hermegauss(80)
@@ -146,7 +162,7 @@ def test_the_whole_spectrum_has_this_law():
     radius = 2 * math.sqrt(law.frobenius_norm_squared / 200)
     assert np.abs(QuarterCircle((radius / 2) ** 2).cdf(whole) - empirical).max() > 0.15
     assert law.quantile(law.cdf(np.array([0.01, 0.1]))) == pytest.approx([0.01, 0.1], rel=1e-6)
-    assert law.law.moment(2) == pytest.approx(law.moment(2), rel=0.015)
+    assert [law.law.moment(2), law.law.moment(4)] == pytest.approx([law.moment(2), law.moment(4)], rel=0.015)
 
 
 @pytest.mark.slow
