@@ -171,7 +171,7 @@ class CausalLaw:
     def _fourth_moment(self) -> float:
         """tr (A A^T)^2/n = sum over rows i, i' of tr S_i S_i'/n, S_i = m_i m_i^T + K_i, and (tr S_i)^2 for i = i'.
 
-        For i < i' the projections nest: tr S_i S_i' = 1/i'^2 + c_i' (1/i - 1/i') + c_i c_i' (i - 1); A - C has the last term only.
+        For i < i' the projections nest: tr S_i S_i' = 1/i'^2 + c_i' (1/i - 1/i') + c_i c_i' (i - 1), the last alone for A - C.
         """
         i = np.arange(1, self.n + 1, dtype=float)
         variance, present = self.row_variance(i), float(self.mean)
