@@ -136,7 +136,7 @@ class OneLayer:
 
     def unknown_tokens(self) -> str | None:
         """Why no theorem here speaks of the tokens after this layer, or None."""
-        if self.heads > 1:
+        if self.heads > 1 and not (self.shared and self.kv_heads in (None, self.heads)):
             return f"{self.heads} heads: no prediction for their tokens"
         if self.mask == "causal" and (self.variant != "plain" or self.shared or self.light is not None):
             return f"variant {self.variant} with mask {self.mask}, {self.tokens} tokens: no prediction for the tokens"
@@ -228,7 +228,8 @@ def _shared(one: OneLayer, beta: float) -> Predictions:
     removed = one.variant != "plain"
     found = shared_predictions(one.n, beta, weight_init=one.weight_init, removed=removed, **sizes)
     if one.unknown_tokens() is None:
-        found.update(shared_token_predictions(one.n, beta, value_width=one.value_width, **sizes))
+        after = shared_token_predictions(one.n, beta, value_width=one.value_width, heads=one.heads, **sizes)
+        found.update(after)
     return found
 
 

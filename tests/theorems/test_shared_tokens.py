@@ -55,6 +55,33 @@ def test_bands_hold_the_mean_of_a_sample(norm):
     assert {"token_stable_rank", "token_cosine"} <= missed
 
 
+def test_several_heads_side_by_side():
+    """Oracle: numpy, 8 draws, n = 300, width 256, 4 heads of 64 columns, beta = .8: bands plus 6 standard errors.
+
+    Control: one head of all 256 columns has a smaller second moment of its eigenvalues.
+    """
+    ranks, seconds = [], []
+    for seed in range(8):
+        generator = np.random.default_rng([seed, 77])
+        X = generator.standard_normal((300, 256))
+        parts = []
+        for _ in range(4):
+            q, k, v = generator.standard_normal((3, 256, 64)) / 16
+            A = np.exp(0.8 / 8 * (X @ q) @ (X @ k).T)
+            parts.append((A / A.sum(axis=1, keepdims=True)) @ X @ v)
+        T = np.hstack(parts)
+        ranks.append(measured(T)["token_stable_rank"])
+        T -= T.mean(axis=0)
+        seconds.append(np.sum((T.T @ T) ** 2) / 256)
+    found = shared_token_predictions(300, 0.8, width=256, head_dim=64, value_width=256, tokens="gaussian", heads=4)
+    slack = 6 * np.std(ranks, ddof=1) / math.sqrt(8)
+    low, high = found["token_stable_rank"].band
+    assert low - slack < np.mean(ranks) < high + slack
+    four, one = (layer(300, 0.8, 256, 64, 256, "gaussian", heads).eigenvalue_moments[1] for heads in (4, 1))
+    assert np.mean(seconds) == pytest.approx(four, rel=0.06)
+    assert abs(np.mean(seconds) / one - 1) > 0.1
+
+
 def test_coherent_tokens_keep_more_rank_than_independent_values():
     """Published, n/d = 1000/256, d_v = 64, beta = 1, layer norm: 6.0 +- .45, where 1 + sigma^2 = 2.7."""
     found = shared_token_predictions(1000, 1.0, width=256, head_dim=64, value_width=64, tokens="layernorm")
