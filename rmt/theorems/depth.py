@@ -46,9 +46,8 @@ def depth_predictions(
 ) -> Along:
     """Predictions by quantity and layer (collapse_depth_bf16: one for all layers), {} where there is no theory.
 
-    exact: tokens are not rounded between layers.
-
-    variant: "plain", "outlier_removed", or "outlier_scaled", A - (1 - eta) 11^T/n, of which the two are the ends.
+    exact: tokens are not rounded between layers. variant: "plain", "outlier_removed", or "outlier_scaled", A - (1 - eta)
+    11^T/n, of which the two are the ends.
 
     Kept (variant "plain"), no skip, no norm (derived). s_1^2 = n |m|^2 is |P^T u|^2 prod chi^2_d/d, |P^T u|^2 = 1 +
     sigma_n^2/n + column effect, and the tail has the moments of `tail_moments`, so with inverse moments of chi^2
@@ -65,8 +64,7 @@ def depth_predictions(
     Measured over predicted, iid, beta = 0.8326, n = d, layers 1 to 4, 32 draws (standard errors 0.02 to 0.06): excess,
     n = 400 1.02 1.00 1.02 1.07; removed Gram rank, n = 200 0.97 0.93 0.98 0.99, n = 400 0.95 0.97 0.98 0.98; token rank
     0.97 to 0.99; effective rank 0.96 to 0.99. Key-query logits (d_k = 64, n = 200, 48 draws): excess 1.04 1.00 1.05 0.98.
-    Bands: 15 %
-    (excess) and 10 % (removed rank) at layers 1 and 2, beyond them at least sqrt(8 l/d).
+    Bands: 15 % (excess) and 10 % (removed rank) at layers 1 and 2, beyond them at least sqrt(8 l/d).
     """
     shares = {"plain": 1.0, "outlier_removed": 0.0, "outlier_scaled": eta}
     if variant not in shares or n < 3 or model == "own" or tokens not in ("orthonormal", "gaussian"):
