@@ -135,17 +135,23 @@ def sampled(model, n, head_dim, beta, draws):
         rows = np.exp(beta * logits)
         rows /= rows.sum(axis=1, keepdims=True)
         values = generator.standard_normal((n, n))
+        kept = np.sort(np.abs(np.linalg.eigvals(rows)))[::-1]
+        removed = np.append(kept[1:], 0.0)  # 1 is an eigenvector of both; taking 11^T/n off moves its eigenvalue to 0
         for variant, matrix in (("plain", rows), ("outlier_removed", rows - 1 / n)):
             s = np.sqrt(np.linalg.eigvalsh(matrix.T @ matrix)[::-1].clip(0))
             tokens = matrix @ values
             t = np.linalg.eigvalsh(tokens.T @ tokens)[::-1].clip(1e-300)
             unit = tokens / np.linalg.norm(tokens, axis=1, keepdims=True)
             share = t / t.sum()
+            modulus = kept if variant == "plain" else removed
             found[variant].append(
                 {
                     "top_singular_value": s[0],
                     "second_singular_value": s[1],
                     "spectral_gap": s[0] - s[1],
+                    "top_eigenvalue_modulus": modulus[0],
+                    "second_eigenvalue_modulus": modulus[1],
+                    "eigenvalue_gap": modulus[0] - modulus[1],
                     "gap_ratio": s[1] / s[0],
                     "frobenius_norm_squared": np.sum(s**2),
                     "attention_entropy": -np.sum(rows * np.log(rows)) / n,
