@@ -10,7 +10,7 @@ from rmt.laws.gaps import outside_of_pair, side, support_from
 from rmt.laws.law import Array, SpectralLaw, no_atoms
 from rmt.laws.self_energy import SelfEnergy
 from rmt.laws.solved_law import SolvedLaw
-from rmt.laws.subordination import fixed_point
+from rmt.laws.subordination import converged, fixed_point
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,8 @@ class AdditiveSubordination:
 
     def __call__(self, z: Array) -> Array:
         """The Stieltjes transform of the sum at z (m,)."""
-        w1, _, _ = self.points(z)
+        w1, _, residual = self.points(z)
+        converged(residual, z)
         return self.first.law.stieltjes(w1)
 
     def real_point(self, w1: Array, w2: Array, from_second: Array) -> Array:

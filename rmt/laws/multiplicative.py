@@ -11,7 +11,7 @@ from rmt.laws.gaps import outside_of_pair, side, support_from, union
 from rmt.laws.law import Array, SpectralLaw, hull, mass_at, no_atoms
 from rmt.laws.self_energy import SelfEnergy, positive_factor
 from rmt.laws.solved_law import SolvedLaw
-from rmt.laws.subordination import fixed_point
+from rmt.laws.subordination import converged, fixed_point
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,8 @@ class MultiplicativeSubordination:
 
     def __call__(self, z: Array) -> Array:
         """The Stieltjes transform of the product at z (m,)."""
-        w1, w2, _ = self.points(z)
+        w1, w2, residual = self.points(z)
+        converged(residual[z != 0], z[z != 0])
         # K1(w1)/w1 = z/(w1 w2); infinite at 0 unless there is a gap
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(z == 0, np.inf, -1 / (z - z * (z / w2) / w1))

@@ -11,7 +11,7 @@ from rmt.laws.law import Array, SpectralLaw, hull, mass_at, no_atoms
 from rmt.laws.multiplicative import nonnegative
 from rmt.laws.self_energy import SelfEnergy, positive_factor
 from rmt.laws.solved_law import SolvedLaw
-from rmt.laws.subordination import fixed_point
+from rmt.laws.subordination import converged, fixed_point
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,8 @@ class AdditivePower:
         return w[0], residual
 
     def __call__(self, z: Array) -> Array:
-        w, _ = self.points(z / self.scale)
+        w, residual = self.points(z / self.scale)
+        converged(residual, z)
         return self.factor.law.stieltjes(w) / self.scale
 
 
@@ -55,7 +56,8 @@ class MultiplicativePower:
         return w[0], residual
 
     def __call__(self, z: Array) -> Array:
-        w, _ = self.points(z)
+        w, residual = self.points(z)
+        converged(residual[z != 0], z[z != 0])
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(z == 0, np.inf, -1 / (z - z * self.factor(w) / w))
 

@@ -9,7 +9,7 @@ import numpy as np
 from rmt.laws.law import Array, SpectralLaw, hull, mass_at, no_atoms
 from rmt.laws.self_energy import SelfEnergy, positive_factor
 from rmt.laws.solved_law import SolvedLaw
-from rmt.laws.subordination import fixed_point
+from rmt.laws.subordination import converged, fixed_point
 
 _GRID = 400  # singular values looked at for the support; a gap narrower than 1/400 of the whole can be missed
 
@@ -57,7 +57,8 @@ class RectangularSubordination:
     def __call__(self, square: Array) -> Array:
         """The Stieltjes transform of the squared singular values at `square` (m,)."""
         z = np.sqrt(square)
-        _, g, _ = self.points(z)
+        _, g, residual = self.points(z)
+        converged(residual[z != 0], square[z != 0])
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(z == 0, np.inf, -g / z)
 

@@ -66,6 +66,13 @@ def fixed_point(
     return final, error
 
 
+def converged(residual: Array, z: Array) -> None:
+    """Refuse an answer whose residual is more than rounding near a triple point of the map."""
+    if residual.size and not residual.max() < 1e-8:
+        worst = int(np.argmax(np.nan_to_num(residual, nan=np.inf)))
+        raise ArithmeticError(f"no fixed point at z = {z[worst]:.6g}: residual {residual[worst]:.1e}")
+
+
 def _newton(step: Step, w: Array, image: Array, live: Array) -> tuple[Array, Array]:
     """w - (step' - 1)^-1 (step - w), the derivative by differences taken upwards, into the half plane; and |step'|."""
     k = w.shape[0]
