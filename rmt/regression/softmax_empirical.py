@@ -87,7 +87,8 @@ class EmpiricalRisk:
             else:
                 asked, answers = tokens, labels
             keys = _keys(tokens)
-            room = [np.empty((min(height, len(asked)), len(block))) for block in keys.tokens]
+            rows = min(height, len(asked))
+            room = [np.empty((rows, len(block))) for block in (*keys.tokens, keys.tokens[0])]
             for start in range(0, len(asked), height):
                 part = slice(start, start + height)
                 yield _tile(keys, room, asked[part], answers[part], weights)
@@ -112,12 +113,14 @@ def _keys(tokens: np.ndarray) -> _Keys:
 class _Tile:
     """Some rows of the attention matrix: unnormalised shares, in blocks (r, k), and what follows from them.
 
+    `spare` is room for one more block, so that none has to be asked for and paged in again and again.
     Under row i keys have the law P_i, with `means` m_i (r, d) and covariance C_i.
     """
 
     keys: _Keys
     queries: np.ndarray
     shares: list[np.ndarray]
+    spare: np.ndarray
     totals: np.ndarray
     means: np.ndarray
     residuals: np.ndarray
@@ -126,7 +129,7 @@ class _Tile:
         """C_i directions_i, (r, d), with two products."""
         found = np.zeros_like(self.means)
         for tokens, across, shares in zip(self.keys.tokens, self.keys.across, self.shares, strict=True):
-            along = directions @ across
+            along = np.matmul(directions, across, out=self.spare[:, : len(tokens)])
             along *= shares
             found += along @ tokens
         return found / self.totals[:, None] - _dot(directions, self.means)[:, None] * self.means
@@ -154,18 +157,18 @@ def _dot(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 def _tile(keys: _Keys, room: list[np.ndarray], queries: np.ndarray, labels: np.ndarray, weights: Weights) -> _Tile:
     """The logits of a tile are bounded before they are made (Cauchy-Schwarz), so that most need no maximum."""
     tilts = queries @ weights.score
-    shares = [space[: len(queries)] for space in room]
+    *shares, spare = (space[: len(queries)] for space in room)
     safe = float(np.linalg.norm(tilts, axis=1).max()) * keys.longest <= _SAFE_LOGIT
     largest = np.zeros(1)
     if not safe:
         largest = np.max([(tilts @ across).max(axis=1) for across in keys.across], axis=0)
-    totals, sums = np.zeros(len(queries)), np.zeros_like(queries)
+    totals, sums, ones = np.zeros(len(queries)), np.zeros_like(queries), np.ones(len(keys.tokens[0]))
     for tokens, across, share in zip(keys.tokens, keys.across, shares, strict=True):
         np.matmul(tilts, across, out=share)
         if not safe:
             share -= largest[:, None]
         np.exp(share, out=share)
-        totals += share @ np.ones(len(tokens))
+        totals += share @ ones[: len(tokens)]
         sums += share @ tokens
     means = sums / totals[:, None]
-    return _Tile(keys, queries, shares, totals, means, labels - means @ weights.value.T)
+    return _Tile(keys, queries, shares, spare, totals, means, labels - means @ weights.value.T)
