@@ -1,11 +1,12 @@
 """Width collapse: the two largest singular values of one softmax-attention layer, and what it does to tokens.
 
 Experiment: sample attention matrices A over context lengths n, with iid logits (the theorists' model) and with
-    key-query logits (what transformers compute), as they are and with the outlier 11^T/n removed; measure singular
-    values, the gap, stable ranks and entropy of A, and the ranks of the tokens A V.
+    key-query logits (what transformers compute), as they are and repaired; measure singular values, the gap,
+    eigenvalues, stable ranks and entropy of A, and the ranks of the tokens A V. Tokens may be shared by queries, keys
+    and values; masks, positions, caps, norms, sinks, weight laws and other attention functions are flags.
 Theory: s1 -> 1. With iid logits s2 ~ 2 sigma_n/sqrt(n), or more where one large entry leaves the bulk; with key-query
     logits s2 tends to beta/sqrt(d_k), so the gap never opens fully. Kept, the outlier takes the rank of the tokens to
-    one; removed, the rank grows like n.
+    one; removed, the rank grows like n. Under a causal mask there is a ladder of ~ln n large values instead.
 Figure: s1 and s2 against n from 64 to 10^6 with theory bands; stable ranks kept against removed; with
     --spectrum full the histogram of singular values at the largest n with its law; with --spectrum eigenvalues the
     complex plane, one draw before and after removal.

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from rmt.arrays import CPU
+from rmt.arrays import CPU, GPU, Backend
 from rmt.attention.masks import Mask
 from rmt.attention.scores import FUNCTIONS, NormalLogits, ProductLogits, Score, ScoredRows
 from rmt.ensembles.markov import MarkovAttention
@@ -85,6 +85,20 @@ def test_streamed_rows_and_workers_change_nothing():
     held, other = attention_matrix(rows), attention_matrix(rows, workers=2)
     np.testing.assert_array_equal(held.dense(), other.dense())
     assert held.frobenius_norm_squared == other.frobenius_norm_squared
+
+
+@pytest.mark.parametrize("score", SCORES[::3], ids=str)
+def test_the_path_of_the_gpu_on_a_stand_in_namespace(score, monkeypatch):
+    """NumPy stands in for CuPy, so every line but the device itself runs."""
+    words = stream(1).words("logits", 0)
+
+    def matrix(backend):
+        rows = ScoredRows(NormalLogits(200, words, 0.9, np.dtype(np.float32), backend), score)
+        return attention_matrix(rows, memory_budget=10**9)
+
+    plain = matrix(CPU)
+    monkeypatch.setattr(Backend, "xp", property(lambda self: np))
+    np.testing.assert_allclose(matrix(GPU).dense(), plain.dense(), rtol=1e-6, atol=1e-12)
 
 
 @pytest.mark.parametrize(

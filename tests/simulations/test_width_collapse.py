@@ -228,6 +228,8 @@ def test_the_sentence_tells_of_the_ladder(tmp_path):
     assert "no single outlier but a growing ladder" in found.summary and "(predicted 5." in found.summary
     verdicts = [row["verdict"] for row in found.rows if row["predicted"] is not None]
     assert verdicts and "contradicted" not in verdicts
+    claim = found.claims[0]
+    assert "one singular value leads" in claim["claim"] and claim["expected"] == claim["verdict"] == "contradicted"
     EXPERIMENT.figure(found)
 
 
