@@ -55,7 +55,7 @@ def causal_predictions(
     removed = variant == "running_mean_removed"
     if beta == 0 or n < 3:
         return _uniform(n, removed) if beta == 0 else {}
-    law = _law(n, float(beta), head_dim if model == "keyquery" else None, not removed)
+    law = causal_law(n, float(beta), head_dim if model == "keyquery" else None, not removed)
     found: Predictions = {
         "frobenius_norm_squared": Exact(
             value=law.frobenius_norm_squared,
@@ -72,7 +72,7 @@ def causal_predictions(
 def _kept(law: CausalLaw) -> Predictions:
     values = _values(law, (0.02, 0.03, 0.03, 0.05))
     first, second = (float(law.top_value(k)) for k in (1, 2))
-    noise_top = float(_law(law.n, law.beta, law.head_dim, False).top_value(1))
+    noise_top = float(causal_law(law.n, law.beta, law.head_dim, False).top_value(1))
     return values | {
         "spectral_gap": _about(first - second, absolute_band(first - second, 0.03 * first)),
         "gap_ratio": _about(second / first, relative_band(second / first, 0.03)),
@@ -132,7 +132,7 @@ def _refused(reason: str, removed: bool) -> Predictions:
 
 
 @functools.lru_cache(maxsize=64)
-def _law(n: int, beta: float, head_dim: int | None, mean: bool) -> CausalLaw:
+def causal_law(n: int, beta: float, head_dim: int | None, mean: bool) -> CausalLaw:
     return CausalLaw(n, beta, head_dim, mean)
 
 

@@ -10,6 +10,7 @@ from rmt.theorems.attention_functions import capped_predictions, function_predic
 from rmt.theorems.causal import causal_predictions
 from rmt.theorems.causal_ladder import causal_cosine, ladder_predictions, light_ladder
 from rmt.theorems.causal_sinks import causal_sink_predictions
+from rmt.theorems.causal_tokens import causal_token_predictions
 from rmt.theorems.eigenvalues import eigenvalue_predictions
 from rmt.theorems.layer import Layer, layer
 from rmt.theorems.light_weights import LIGHT, LightWeights
@@ -260,4 +261,6 @@ def _causal(one: OneLayer, equations_up_to: float) -> Predictions:
         found = causal_predictions(one.n, beta, model=one.model, head_dim=head_dim, variant=one.variant)
     if one.unknown_tokens() is None:
         found |= causal_cosine(one.n, beta, head_dim=head_dim, width=min(one.width, one.value_width))
+        if beta > 0 and one.n <= equations_up_to:
+            found |= causal_token_predictions(one.n, beta, head_dim=head_dim, widths=one.widths)
     return found
