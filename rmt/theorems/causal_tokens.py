@@ -23,11 +23,11 @@ def causal_token_predictions(
 
     A Gaussian factor of m columns leaves sums of squares as they are, adds (sum s^2)^2/m to sum s^4, and moves the largest
     value as a spike of a sample covariance: s_1^2 -> s_1^2 (1 + (1/m) sum_(k > 1) s_k^2/(s_1^2 - s_k^2)). The length of the
-    leading direction scatters like chi^2_m: hence m/(m - 2) on the stable rank minus one, and m^2/((m - 2)(m - 4)) on the Gram one.
+    leading direction scatters like chi^2_m: hence m/(m - 2) on the stable rank less one, m^2/((m - 2)(m - 4)) on the Gram one.
     Of (A - C) V the token stable rank alone is given.
 
     Measured over predicted, 24-32 draws at (n, width, value width) = (512, 512, 512), (512, 64, 64), (256, 256, 64), beta .3, .6,
-    1, iid and d_k = 64: token stable rank 0.98 to 1.03 for widths >= 256, else 0.93 to 1.07 (standard errors 0.01 to 0.03); excess
+    1, iid and d_k = 64: token stable rank 0.98 to 1.03 for widths >= 256, else 0.93 to 1.07 (errors 0.01 to 0.03); excess
     of the Gram stable rank 0.89 to 1.11, else 0.78 to 1.15 (0.04 to 0.11); of (A - C) V token stable rank 0.88 to 1.04 (0.03 to
     0.06), Gram excess up to 1.6 with keys. Bands: 5 and 15 %, for smaller widths 10 and 25 %; 15 % without the mean.
     """
