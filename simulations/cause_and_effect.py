@@ -5,6 +5,11 @@ Experiment: a dose-response. The outlier of the same attention matrices is scale
     the tokens collapse from layer to layer; how a gradient grows from layer to layer, in both conventions of the weights.
 Theory: the paper says that the gap causes (iii) the collapse in width, and through it worsens (i) vanishing or exploding
     gradients and (ii) the collapse in depth. Excess of the Gram stable rank ~ eta^(-4l), gradients ~ eta^(2L).
+Measured (iid logits, no skip, n = d = 128 to 512, L = 4, 16 draws): (iii) holds: without the outlier the rank behind one
+    layer is n^1.0 (73 at n = 512), with it 2.0. (ii) holds as a worsening: a layer takes e^12 off the excess with the
+    outlier and e^0.4 without, but the rank goes on falling. (i) is a statement about the weights: with unit weights the
+    outlier makes gradients explode (e^6 a layer against e^0); with the usual 1/sqrt(d) it is what keeps them from
+    vanishing (e^-0.2 a layer against e^-6).
 Figure: the three effects against eta.
 """
 

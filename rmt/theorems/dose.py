@@ -5,6 +5,9 @@ The logarithm of the excess of the Gram stable rank falls by
 a layer while the outlier leads (`rmt.theorems.depth`), and ||dX_L/dW_l||_F^2 = d (s^2 d)^(L-1) F_L with F_L the exact
 second moment at that dose (`rmt.theorems.moments`): F_L ~ eta^(2L) while eta^2 >> sigma^2/n. So with s = 1 a gradient
 grows by n eta^2 a layer, and with s^2 = 1/d by eta^2 (1 + O(1/n)) down to sigma_n^2/n at eta = 0 (derived).
+
+Measured, n = d = 128, 256, 512, beta = 0.8326, L = 4, 16 draws, eta = 0 ... 1: growth within 0.003 a layer; collapse rate
+0.01 to 0.04 above (the logarithm of a mean against the mean of a logarithm); rank within 3 %.
 """
 
 from __future__ import annotations
@@ -38,8 +41,8 @@ def dose_predictions(
 ) -> dict[str, Prediction]:
     """Predictions of branch_stable_rank, collapse_rate and gradient_growth.
 
-    Bands: the rank 5 %; the rate 15 % of the excess over the layers it spans; the growth 5 % of the squared norm over
-    them, and what the mean of a logarithm loses to the scatter of the rank, 2/d a layer.
+    Bands: the rank 5 %; the rate that of the last layer's logarithm over the layers it spans; the growth 5 % of the
+    squared norm over them, and what the mean of a logarithm loses to the scatter of the rank, 2/d a layer.
     """
     if model not in ("iid", "keyquery") or tokens != "orthonormal" or beta == 0 or n < 3 or not 0 <= eta <= 1:
         return {}
@@ -65,7 +68,8 @@ def dose_predictions(
             found["collapse_rate"] = out_of_range(last.validity, source=SOURCE)
         else:
             rate = (first.value - last.value) / steps
-            band = absolute_band(rate, math.log(1.15) / steps + 2 / width)
+            width_of_last = last.band[1] - last.value if last.band else 0.0
+            band = absolute_band(rate, width_of_last / steps)
             found["collapse_rate"] = Approximation(value=rate, band=band, source=SOURCE, validity=VALIDITY)
     if depth > 1:
         one = layer(n, float(beta), head_dim if model == "keyquery" else None)
