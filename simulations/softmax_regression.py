@@ -41,6 +41,7 @@ class Setting:
     largest: float = real(0.25, "largest singular value s_1 of the whitened target", above=0)
     noise: float = real(0.0, "standard deviation of the labels' noise", at_least=0)
     tau: float | None = real(None, "balance of the two factors (4 s_1)", above=0)
+    rho: float = real(0.5, "weight of the balancing regulariser", above=0)
     rate: float | None = real(None, "multiple of the natural step (tuned)", above=0)
     passes: int = integer(150, "passes over the data")
 
@@ -122,6 +123,7 @@ def predict(setting: Setting) -> dict[str, Any]:
             problem.target,
             tau=setting.balance,
             preconditioned=setting.optimizer == "preconditioned",
+            rho=setting.rho,
         )
     if setting.optimizer in ("preconditioned", "renormalised") and (setting.start, setting.regularizer) == (
         "spectral",

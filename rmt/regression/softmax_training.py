@@ -36,13 +36,14 @@ _SCALES = {"random": 0.5, "large": 1.0}  # standard deviation of the entries of 
 
 @dataclass(frozen=True)
 class Method:
-    """How a head is trained: optimiser, start, whether the balance is regularised, balance tau, passes over the data."""
+    """How a head is trained: optimiser, start, whether the balance is regularised (by `rho`), balance tau, passes."""
 
     optimizer: str
     start: str
     regularized: bool
     tau: float
     passes: int
+    rho: float = 0.5
 
     def __post_init__(self) -> None:
         if self.optimizer not in OPTIMIZERS or self.start not in STARTS:
@@ -129,7 +130,7 @@ def objective_of(method: Method, data: Contexts) -> Objective:
     if not method.regularized:
         return risk
     tau = None if method.optimizer == "renormalised" else method.tau
-    return Balanced(risk, data.least_squares().covariance, tau)
+    return Balanced(risk, data.least_squares().covariance, tau, method.rho)
 
 
 def _gradient(method: Method, data: Contexts, shown: SoftmaxRegression, stream: Stream, draw: int) -> Gradient:
@@ -137,7 +138,7 @@ def _gradient(method: Method, data: Contexts, shown: SoftmaxRegression, stream: 
         return full_batch(objective_of(method, data))
 
     def around(risk: Objective) -> Objective:
-        return Balanced(risk, shown.covariance, method.tau) if method.regularized else risk
+        return Balanced(risk, shown.covariance, method.tau, method.rho) if method.regularized else risk
 
     order = draw_order(stream, draw, data.queries, method.passes)
     return mini_batches(EmpiricalRisk(data), order, min(BATCH, data.queries), around=around)

@@ -13,14 +13,14 @@ NEAR = "next to the minima, infinitely many tokens"
 
 
 def population_predictions(
-    covariance: np.ndarray, target: np.ndarray, *, tau: float, preconditioned: bool
+    covariance: np.ndarray, target: np.ndarray, *, tau: float, preconditioned: bool, rho: float = 0.5
 ) -> dict[str, Prediction]:
     """The descent with infinitely many tokens, next to the minima: 10 % on steps and one-point constants, 3 % on rate.
 
     `covariance` (d, d) of the tokens and `target` (p, d); the condition number is that of the curvatures met off the flat
-    directions, exactly the target's with the preconditioner.
+    directions, exactly the target's with the preconditioner and rho = 1/2.
     """
-    law = linear_descent(covariance, target, preconditioned=preconditioned, displacement=1.0, tau=tau)
+    law = linear_descent(covariance, target, preconditioned=preconditioned, displacement=1.0, tau=tau, rho=rho)
     found: dict[str, Prediction] = {
         "population_steps_over_law": Approximation(
             value=1.0,
@@ -40,7 +40,7 @@ def population_predictions(
     if not preconditioned:
         return found
     values, width = whitened_values(covariance, target), len(covariance)
-    low, high = curvature_range(values, width)
+    low, high = curvature_range(values, width, rho=rho)
     found["one_point_smoothness"] = Approximation(
         value=high, band=relative_band(high, 0.1), source=SOURCE, validity=NEAR
     )
@@ -52,10 +52,10 @@ def population_predictions(
         found["one_point_convexity"] = out_of_range(
             f"p = {len(values)} < d = {width}: some directions are flat to second order; take p = d", source=SOURCE
         )
-    rate = excess_rate(values, width)
+    rate = excess_rate(values, width, rho=rho)
     if rate > 1e-3:
         found["population_rate"] = Approximation(
-            value=rate, band=relative_band(rate, 0.03), source=SOURCE, validity=f"{NEAR}, step 1/(2 s_1)"
+            value=rate, band=relative_band(rate, 0.03), source=SOURCE, validity=f"{NEAR}, step 1/(2 s_1) for rho <= 1/2"
         )
     else:
         found["population_rate"] = out_of_range(

@@ -40,20 +40,23 @@ def whitened_values(covariance: np.ndarray, target: np.ndarray) -> np.ndarray:
     return np.linalg.svd(target @ _root(covariance), compute_uv=False)
 
 
-def curvature_range(singular_values: np.ndarray, width: int) -> tuple[float, float]:
-    """Least and largest curvature off the flat directions (rho = 1/2): (2 s_d, 2 s_1), or (s_p, 2 s_1) for p < d.
+def curvature_range(singular_values: np.ndarray, width: int, *, rho: float = 0.5) -> tuple[float, float]:
+    """Least and largest curvature off the flat directions: (2 s_d, 2 s_1) at rho = 1/2, or (s_p, 2 s_1) for p < d.
 
     Next to the manifold they are also the constants of one-point strong convexity, <grad, w - w*> >= low |w - w*|^2, and
     of smoothness, |grad| <= high |w - w*|, in the weighted norm |At|^2/tau + tau |Bt|^2, w* being the nearest minimum.
-    For p < d the first holds off the (d-p)^2 extra flat directions only.
+    For p < d the first holds off the (d-p)^2 extra flat directions only. A weaker regulariser (0 < rho < 1/2) lowers the
+    first by 2 rho, a stronger one raises the second by 2 rho: rho = 1/2 costs no conditioning.
     """
-    s = _checked(singular_values, width)
-    return float(2 * s[-1] if len(s) == width else s[-1]), float(2 * s[0])
+    if not rho > 0:
+        raise ValueError(f"rho = {rho}; without a regulariser the factors can be exchanged freely: choose 0.5")
+    low, high = _risk_curvatures(singular_values, width)
+    return min(1.0, 2 * rho) * low, max(1.0, 2 * rho) * high
 
 
-def safe_step(singular_values: np.ndarray) -> float:
-    """1/(2 s_1): no direction overshoots."""
-    return float(1 / (2 * np.max(singular_values)))
+def safe_step(singular_values: np.ndarray, *, rho: float = 0.5) -> float:
+    """1/(2 s_1), for rho up to 1/2: no direction overshoots."""
+    return float(1 / (2 * max(1.0, 2 * rho) * np.max(singular_values)))
 
 
 def best_step(singular_values: np.ndarray, width: int) -> float:
@@ -61,16 +64,23 @@ def best_step(singular_values: np.ndarray, width: int) -> float:
     return 2 / sum(curvature_range(singular_values, width))
 
 
-def excess_rate(singular_values: np.ndarray, width: int, *, step: float | None = None) -> float:
+def excess_rate(singular_values: np.ndarray, width: int, *, step: float | None = None, rho: float = 0.5) -> float:
     """Late factor of the excess risk per preconditioned step: (1 - s_d/s_1)^2 at the safe step, p = d.
 
-    Valid near the minima and for steps below 2/(2 s_1); `step` defaults to the safe one.
+    Valid near the minima and for steps below 2/(2 s_1); `step` defaults to the safe one. The regulariser's own modes do
+    not touch the excess there; it counts only by the step that it allows.
     """
-    low, high = curvature_range(singular_values, width)
-    step = safe_step(singular_values) if step is None else step
-    if not 0 < step < 2 / high:
-        raise ValueError(f"step = {step}; a descent converges for 0 < step < {2 / high:.4g}: lower the step")
+    low, high = _risk_curvatures(singular_values, width)
+    step = safe_step(singular_values, rho=rho) if step is None else step
+    longest = 2 / curvature_range(singular_values, width, rho=rho)[1]
+    if not 0 < step < longest:
+        raise ValueError(f"step = {step}; a descent converges for 0 < step < {longest:.4g}: lower the step")
     return max((1 - step * low) ** 2, (1 - step * high) ** 2)
+
+
+def _risk_curvatures(singular_values: np.ndarray, width: int) -> tuple[float, float]:
+    s = _checked(singular_values, width)
+    return float(2 * s[-1] if len(s) == width else s[-1]), float(2 * s[0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,6 +41,7 @@ def label(setting: Any, *, without: str = "") -> str:
         "target_condition": (3.0, f"kappa(T) = {setting.target_condition:g}"),
         "noise": (0.0, f"noise {setting.noise:g}"),
         "tau": (4 * setting.largest, f"tau = {setting.tau:g}"),
+        "rho": (0.5, f"rho = {setting.rho:g}"),
     }
     parts = [f"{setting.optimizer}, {setting.start} start, regulariser {setting.regularizer}"]
     for field, (usual, said) in unusual.items():

@@ -20,7 +20,7 @@ SHOWN = 4  # series per panel
 PANELS = 3  # of one kind
 CLEAN = 1e-20  # excess below which a law that starts from 1e-6 is lost in rounding
 Groups = dict[str, list[Any]]
-TOLD = ("contexts", "covariance", "condition", "target_condition", "tau", "noise", "rate", "passes", "width")
+TOLD = ("contexts", "covariance", "condition", "target_condition", "tau", "rho", "noise", "rate", "passes", "width")
 
 
 def page(results: Results) -> Any:

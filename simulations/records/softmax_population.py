@@ -38,13 +38,15 @@ def population_record(setting: Setting, problem: SoftmaxRegression, draw: int, s
     own, tau, size = setting.optimizer == "preconditioned", setting.balance, DISPLACEMENT * np.sqrt(setting.largest)
     normals = draw_weights(stream, draw, setting.width, setting.outputs, name="displacement").vector()
     point = minimiser(problem, tau=tau)
-    objective = Balanced(PopulationRisk(problem), problem.covariance, tau)
+    objective = Balanced(PopulationRisk(problem), problem.covariance, tau, setting.rho)
     curvatures = _curvatures(objective, problem, point, tau, own=own)
     rule: Any = Preconditioned(problem, 1 / curvatures[-1], tau) if own else GradientDescent(1 / curvatures[-1])
     moved = point.like(size * normals)
     start = point + problem.unwhiten(Weights(np.sqrt(tau) * moved.value, moved.score / np.sqrt(tau)))
     excess = _excess(descent(rule, full_batch(objective), start, problem=problem), patient=own)
-    law = linear_descent(problem.covariance, problem.target, preconditioned=own, displacement=size * normals, tau=tau)
+    law = linear_descent(
+        problem.covariance, problem.target, preconditioned=own, displacement=size * normals, tau=tau, rho=setting.rho
+    )
     predicted = law.steps_to(TOLERANCE, limit=LONGEST)
     reached = np.flatnonzero(excess <= TOLERANCE)
     steps = float(reached[0]) if reached.size else np.nan

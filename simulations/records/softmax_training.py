@@ -31,7 +31,14 @@ Record = dict[str, Any]
 def training_record(setting: Setting, problem: SoftmaxRegression, draw: int, stream: Stream) -> Record:
     """Train once. A run that diverges keeps its step and nothing else; `_curve` is the excess after every pass."""
     data = draw_contexts(problem, stream, draw, setting.n, contexts=setting.count)
-    method = Method(setting.optimizer, str(setting.start), setting.regularizer == "on", setting.balance, setting.passes)
+    method = Method(
+        setting.optimizer,
+        str(setting.start),
+        regularized=setting.regularizer == "on",
+        tau=setting.balance,
+        passes=setting.passes,
+        rho=setting.rho,
+    )
     training = _trained(setting, method, data, problem, draw, stream)
     diverged = training.last.diverged_at
     record: Record = {

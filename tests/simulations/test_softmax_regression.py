@@ -92,6 +92,7 @@ def test_the_ablation_is_a_table_of_claims(capsys, tmp_path):
         ("--width", "1"),
         ("--width", "5", "--value-width", "2"),
         ("--target-condition", "1"),
+        ("--rho", "1.5"),
         ("--covariance", "power", "--noise", "0.3"),
         ("--contexts", "n", "--n", "12"),
         ("--start", "large", "--optimizer", "renormalised"),

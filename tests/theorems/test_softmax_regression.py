@@ -34,6 +34,16 @@ def test_the_curvatures_are_those_of_the_hessian(p, d, rho):
     assert np.allclose(measured, theory.hessian_eigenvalues(values, d, rho=rho), atol=1e-10)
 
 
+@pytest.mark.parametrize("rho", [0.1, 0.5, 2.0])
+@pytest.mark.parametrize("p, d", [(4, 4), (2, 4)])
+def test_the_range_of_curvatures_is_that_of_all_of_them(p, d, rho):
+    values = np.linspace(1, 0.3, p)
+    curved = theory.hessian_eigenvalues(values, d, rho=rho)
+    curved = curved[curved > 1e-12]
+    assert theory.curvature_range(values, d, rho=rho) == pytest.approx((curved[0], curved[-1]))
+    assert theory.safe_step(values, rho=rho) == pytest.approx(1 / curved[-1])
+
+
 def test_two_outputs_of_width_four_have_nine_flat_directions():
     assert np.sum(theory.hessian_eigenvalues([1, 0.5], 4) < 1e-12) == 9
 
