@@ -231,6 +231,14 @@ class LocalAttention:
         m = window_symbol(self.window, theta) if self.window else bias_symbol(self.slope or 1.0, theta)
         return np.asarray((m**2 + self.noise) / m)
 
+    @functools.cached_property
+    def squares(self) -> Array:
+        """Typical s^2 of all n values, descending: the rungs that stand above the band, then the quantiles of `law`."""
+        rungs = [value for k in (1, 2, 3) if (value := self.top_value(k)) > 1.02 + self.noise]
+        band = self.law.quantile(1 - (np.arange(1, self.n + 1) - 0.5) / self.n)
+        rest = np.minimum(band, rungs[-1] * 0.98)[: self.n - len(rungs)]
+        return np.square(np.concatenate([rungs, rest]))
+
     @property
     def noise(self) -> float:
         """tau^2: sigma_w^2/w, the variance of a row or a column."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from rmt.laws.band import LocalAttention
 from rmt.theorems.causal import causal_predictions
+from rmt.theorems.causal_tokens import spread_ranks
 from rmt.theorems.prediction import (
     Approximation,
     Exact,
@@ -22,6 +23,7 @@ from rmt.theorems.prediction import (
 SOURCE = "derived: moving averages and their noise, see rmt.laws.band"
 ROWS = "derived: exact average over rows, see rmt.laws.band"
 RANGE = "beta <= .6: 16 <= window <= n/4, 5/n <= slope <= .1; beta <= 1: window >= 96, slope <= .02"
+_MOST_TOKENS = 16384  # for ranks of tokens, which need every singular value
 _NAMES = ("top_singular_value", "second_singular_value", "gap_ratio", "attention_stable_rank", "token_cosine")
 
 
@@ -33,17 +35,20 @@ def local_predictions(
     slope: float | None = None,
     model: str = "iid",
     head_dim: int | None = None,
+    widths: tuple[int, ...] = (),
 ) -> dict[str, Prediction]:
     """What to expect of A under a causal window of `window` keys, or a causal mask with logits lowered by slope * distance.
 
     model: "iid" or "keyquery" (then head_dim is d_k). frobenius_norm_squared (exact over rows), top_singular_value and
-    second_singular_value (medians), gap_ratio, attention_stable_rank, and token_cosine of A V with independent wide V (means).
+    second_singular_value (medians), gap_ratio, attention_stable_rank, and of A V with independent V token_cosine and, where its
+    Gaussian factors `widths` are given (`rmt.theorems.causal_tokens`), token_stable_rank (means).
     There is no width collapse: ||A||_F^2 grows like n/window, s_1 does not grow. A window of n or more keys is a causal mask.
 
     Measured over predicted, 24 draws at n = 512, beta .3 to 1, iid and d_k = 64: Frobenius norm 0.99 to 1.01; s_1 0.984 to 1.004
     at beta <= .5 (w = 16 to 128, slope .01 to .1), 0.97 to 1.007 above for w >= 64 or slope <= .02 (standard errors .01), but
     .95 to .98 for shorter reach, which is refused; s_2 0.98 to 1.01 and 0.957 to 1.004; stable rank 0.98 to 1.04; cosine 0.98
-    to 1.06 at beta <= .5, to 1.1 at 1 (rows of large noise are longer). Bands: 2, 2, 4, 4, 5 and 10 %.
+    to 1.06 at beta <= .5, to 1.1 at 1 (rows of large noise are longer). Token stable rank 0.93 to 1.06
+    at errors 0.01 to 0.05, (n, width, value width) = (512, 512, 512), (1024, 512, 512), (512, 256, 64). Bands: 2, 2, 4, 4, 5, 10 % and 7 % (12 % below width 256).
     Raises ValueError unless exactly one of window and slope is given.
     """
     if window is not None and window >= n:
@@ -62,7 +67,12 @@ def local_predictions(
     total = law.frobenius_norm_squared
     first, second = law.top_value(1), law.top_value(2)
     cosine = _cosine(law)
-    return {
+    after = {}
+    if widths and min(widths) >= 32 and n <= _MOST_TOKENS:
+        squares = law.squares
+        stable = spread_ranks(squares, total, float(np.sum(squares**2)), widths)[0]
+        after["token_stable_rank"] = _about(stable, 0.07 if min(widths) >= 256 else 0.12, "mean")
+    return after | {
         "frobenius_norm_squared": Exact(
             value=total, band=relative_band(total, 0.02), source=ROWS, validity="any window or slope, any beta"
         ),

@@ -243,6 +243,7 @@ def _local(one: OneLayer) -> Predictions:
         slope=one.slope,
         model=one.model,
         head_dim=one.head_dim,
+        widths=() if one.unknown_tokens() else one.widths,
     )
     if one.unknown_tokens() or min(one.width, one.value_width) < 256:
         found.pop("token_cosine", None)

@@ -27,19 +27,20 @@ def test_bands_hold_the_mean_of_a_sample(kind):
         A = draw(400, 0.6, kind.get("window"), kind.get("slope"), generator)
         s = np.linalg.svd(A, compute_uv=False)
         T = A @ generator.standard_normal((400, 400))
+        squares = np.linalg.svd(T, compute_uv=False) ** 2
         T /= np.linalg.norm(T, axis=1, keepdims=True)
         cosine = (np.sum(T.sum(axis=0) ** 2) - 400) / (400 * 399)
         total = np.sum(A**2)
-        rows.append((total, s[0], s[1], s[1] / s[0], total / s[0] ** 2, cosine))
+        rows.append((total, s[0], s[1], s[1] / s[0], total / s[0] ** 2, cosine, squares.sum() / squares[0]))
     names = ("frobenius_norm_squared", "top_singular_value", "second_singular_value", "gap_ratio")
-    names += ("attention_stable_rank", "token_cosine")
-    found = local_predictions(400, 0.6, **kind)
-    other = local_predictions(400, 0.6, **{"window": 32} if "window" in kind else {"slope": 0.06})
+    names += ("attention_stable_rank", "token_cosine", "token_stable_rank")
+    found = local_predictions(400, 0.6, widths=(400,), **kind)
+    other = local_predictions(400, 0.6, widths=(400,), **{"window": 32} if "window" in kind else {"slope": 0.06})
     for name, values in zip(names, np.array(rows).T, strict=True):
         slack = 6 * values.std(ddof=1) / math.sqrt(12)
         low, high = found[name].band
         assert low - slack < values.mean() < high + slack, name
-        if name in ("frobenius_norm_squared", "attention_stable_rank", "token_cosine"):
+        if name in ("frobenius_norm_squared", "attention_stable_rank", "token_cosine", "token_stable_rank"):
             low, high = other[name].band
             assert not low - slack < values.mean() < high + slack, name
 
