@@ -47,8 +47,9 @@ def local_predictions(
     Measured over predicted, 24 draws at n = 512, beta .3 to 1, iid and d_k = 64: Frobenius norm 0.99 to 1.01; s_1 0.984 to 1.004
     at beta <= .5 (w = 16 to 128, slope .01 to .1), 0.97 to 1.007 above for w >= 64 or slope <= .02 (standard errors .01), but
     .95 to .98 for shorter reach, which is refused; s_2 0.98 to 1.01 and 0.957 to 1.004; stable rank 0.98 to 1.04; cosine 0.98
-    to 1.06 at beta <= .5, to 1.1 at 1 (rows of large noise are longer). Token stable rank 0.93 to 1.06
-    at errors 0.01 to 0.05, (n, width, value width) = (512, 512, 512), (1024, 512, 512), (512, 256, 64). Bands: 2, 2, 4, 4, 5, 10 % and 7 % (12 % below width 256).
+    to 1.06 at beta <= .5, to 1.1 at 1 (rows of large noise are longer). Token stable rank 0.93 to 1.06 at errors 0.01 to 0.05,
+    (n, width, value width) = (512, 512, 512), (1024, 512, 512), (512, 256, 64).
+    Bands, in this order: 2, 2, 4, 5, 10 and 7 % (12 % below width 256).
     Raises ValueError unless exactly one of window and slope is given.
     """
     if window is not None and window >= n:
