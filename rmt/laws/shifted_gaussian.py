@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rmt.laws.law import positive
+from rmt.laws.empirical import point_mass
+from rmt.laws.law import SpectralLaw, positive
+from rmt.laws.marchenko_pastur import MarchenkoPastur
+from rmt.laws.rectangular import rectangular_free_sum
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,11 @@ class ShiftedGaussian:
         z = np.sort(t * t / u**2 + (1 - c) / u - c / (u * (u - 1)))
         z = z[z >= 0]
         return self.scale * math.sqrt(z[0]), self.scale * math.sqrt(z[-1])
+
+    def squared_law(self) -> SpectralLaw:
+        """The law of the squared singular values, a rectangular free sum."""
+        noise = MarchenkoPastur(self.ratio, self.scale**2)
+        return rectangular_free_sum(point_mass(self.shift**2), noise, ratio=self.ratio) if self.shift > 0 else noise
 
     @property
     def condition_number(self) -> float:

@@ -14,6 +14,7 @@ from rmt.laws.inversion import quantile_from_cdf, sample_by_inversion
 from rmt.laws.law import Array, hull, upper_half
 
 _DEGREES = (32, 64, 128)
+_NODES = 256  # of the table, per piece
 _EXACT = 2e-13  # a Chebyshev series whose tail is below this is complete: the mass is one
 _DEPTH = 40  # at most so many halvings
 
@@ -40,13 +41,23 @@ class Bulk:
         value = chebyshev.chebval(2 * u / np.pi - 1, self.series)
         return np.where(fraction > 0, value, 0.0)
 
+    def sees(self, z: Array) -> Array:
+        """Whether the nodes give E 1/(X - z) to 1e-14: quadrature errs by rho^-m for a pole on the ellipse of rho."""
+        if self.power != 2:
+            return np.zeros(z.shape, dtype=bool)
+        u = 2 * np.arcsin(np.sqrt((z - self.low) / (self.high - self.low)))
+        t = 2 * np.stack([u, -u, 2 * np.pi - u]) / np.pi - 1  # the pole and its mirror images at the two ends
+        root = np.sqrt(t - 1) * np.sqrt(t + 1)
+        rho = np.maximum(np.abs(t + root), np.abs(t - root)).min(axis=0)
+        return self.x.size * np.log(rho) > 33
+
 
 @dataclass(frozen=True, eq=False)
 class SolvedLaw:
     """The law with Stieltjes transform `transform` (Im z >= 0), on the intervals `support` (k, 2), with `atoms` (m, 2).
 
-    `density` and `stieltjes` solve afresh at every point; `cdf`, `quantile` and `moment` use a table made on first use,
-    exact to 1e-12 for laws with smooth densities. `mass_error` says by how much the table's mass missed one: a wrong
+    `density` solves afresh at every point; the others use a table made on first use, exact to 1e-12 for laws with
+    smooth densities. `mass_error` says by how much the table's mass missed one: a wrong
     support or an unresolved density shows there. More than 1e-3 is refused. `name` says what the law is.
     """
 
@@ -76,8 +87,18 @@ class SolvedLaw:
         return quantile_from_cdf(self, p)
 
     def stieltjes(self, z: ArrayLike) -> Array:
+        """From the table where its nodes are fine enough for the distance of z, solved afresh elsewhere."""
         z = upper_half(z)
-        return self.transform(z.ravel()).reshape(z.shape)[()]
+        flat = z.ravel()
+        seen = np.isfinite(flat) & np.all([bulk.sees(flat) for bulk in self.bulks], axis=0)
+        x = np.concatenate([self.atoms[:, 0], *[bulk.x for bulk in self.bulks]])
+        masses = np.concatenate([self.atoms[:, 1], *[bulk.weights for bulk in self.bulks]])
+        out = np.empty(flat.size, dtype=complex)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            out[seen] = (1 / (x - flat[seen, None])) @ masses
+        if not seen.all():
+            out[~seen] = self.transform(flat[~seen])
+        return out.reshape(z.shape)[()]
 
     def moment(self, k: int) -> float:
         total = float(np.sum(self.atoms[:, 1] * self.atoms[:, 0] ** k))
@@ -114,21 +135,17 @@ class SolvedLaw:
     def _tabulate(self, low: float, high: float, power: float, depth: int = 0) -> list[Bulk]:
         """The interval in one piece if 128 nodes resolve it, otherwise in two, and so on towards what is singular."""
         for degree in _DEGREES:
-            # Chebyshev points of the first kind: none lies on an edge
-            t = np.cos(np.pi * (np.arange(degree) + 0.5) / degree)
-            u = np.pi / 2 * (t + 1)
-            x = low + (high - low) * np.sin(u / 2) ** power
-            slope = (high - low) * power / 2 * np.sin(u / 2) ** (power - 1) * np.cos(u / 2)
-            integrand = self.density(x) * slope
-            series = _interpolate(integrand)
+            x, slope, _ = _stretch(low, high, power, degree)
+            series = _interpolate(self.density(x) * slope)
             if np.abs(series[-degree // 8 :]).max() <= _EXACT:
                 break
         else:
             if depth < _DEPTH:
                 middle = low + (high - low) / 2
                 return self._tabulate(low, middle, power, depth + 1) + self._tabulate(middle, high, 2.0, depth + 1)
-        below = chebyshev.chebint(series * np.pi / 2, lbnd=-1)
-        return [Bulk(low, high, power, x, integrand * _quadrature(degree) * np.pi / 2, below)]
+        x, _, t = _stretch(low, high, power, _NODES)
+        masses = chebyshev.chebval(t, series) * _quadrature(_NODES) * np.pi / 2
+        return [Bulk(low, high, power, x, masses, chebyshev.chebint(series * np.pi / 2, lbnd=-1))]
 
     def _power(self, low: float, high: float) -> float:
         """The power that makes the density smooth at the lower end, where it behaves like (x - low)^exponent.
@@ -143,6 +160,14 @@ class SolvedLaw:
         if abs(3 * exponent - round(3 * exponent)) < 0.03 and round(exponent) != round(exponent, 1):
             return 3.0
         return max(2.0, round(4 / (1 + exponent)) / 4)
+
+
+def _stretch(low: float, high: float, power: float, count: int) -> tuple[Array, Array, Array]:
+    """x, dx/du and t = 2 u/pi - 1 at Chebyshev points of the first kind, none of which lies on an edge."""
+    t = np.cos(np.pi * (np.arange(count) + 0.5) / count)
+    u = np.pi / 2 * (t + 1)
+    x = low + (high - low) * np.sin(u / 2) ** power
+    return x, (high - low) * power / 2 * np.sin(u / 2) ** (power - 1) * np.cos(u / 2), t
 
 
 def _interpolate(values: Array) -> Array:

@@ -1,5 +1,6 @@
 """Free sums, products and powers against closed forms, exact edges, each other and matrices."""
 
+import dataclasses
 import time
 
 import numpy as np
@@ -16,6 +17,7 @@ from rmt.laws.powers import compression, free_product_power, free_sum_power
 from rmt.laws.rectangular import rectangular_free_sum
 from rmt.laws.semicircle import Semicircle
 from rmt.laws.shifted_gaussian import ShiftedGaussian
+from rmt.laws.subordination import converged
 
 SIGNS = EmpiricalLaw([-1.0, 1.0])
 COIN = EmpiricalLaw([0.0, 1.0])
@@ -100,7 +102,7 @@ def test_two_atoms_and_noise_have_two_intervals_that_merge_at_variance_one(varia
 @pytest.mark.parametrize("shift, ratio", [(2.0, 1.0), (0.5, 1.0), (1.5, 0.5), (0.5, 0.3)])
 def test_shifted_noise_has_the_edges_of_the_closed_form(shift, ratio):
     """Two derivations of the extreme singular values of W + shift I."""
-    law = rectangular_free_sum(point_mass(shift**2), MarchenkoPastur(ratio), ratio=ratio)
+    law = ShiftedGaussian(shift, ratio).squared_law()
     assert np.sqrt(law.support[0]) == pytest.approx(ShiftedGaussian(shift, ratio).edges, rel=1e-9, abs=1e-9)
     assert law.moment(1) == pytest.approx(1 + shift**2, rel=1e-10)
     # E tr (A + W)(A + W)^T squared over n, by hand
@@ -203,6 +205,16 @@ def test_a_thousand_points_in_under_a_second():
     x = np.linspace(-1, 7, 1000)
     law.density(x), law.cdf(x)
     assert time.process_time() - begin < 1.0
+
+
+def test_a_wrong_support_is_refused():
+    """Negative control of the mass check, and of the residual check."""
+    law = free_sum(MarchenkoPastur(0.5), Semicircle(1.0))
+    half = dataclasses.replace(law, support=np.array([[law.support[0, 0], 1.0]]))
+    with pytest.raises(ArithmeticError, match="instead of 1"):
+        half.cdf(0.0)
+    with pytest.raises(ArithmeticError, match="no fixed point at z = 2"):
+        converged(np.array([1e-16, 1e-3]), np.array([1.0, 2.0]))
 
 
 def test_mistakes_are_named():
