@@ -9,7 +9,8 @@ Measured (iid logits, no skip, n = d = 128 to 512, L = 4, 16 draws): (iii) holds
     layer is n^1.0 (73 at n = 512), with it 2.0. (ii) holds as a worsening: a layer takes e^12 off the excess with the
     outlier and e^0.4 without, but the rank goes on falling. (i) is a statement about the weights: with unit weights the
     outlier makes gradients explode (e^6 a layer against e^0); with the usual 1/sqrt(d) it is what keeps them from
-    vanishing (e^-0.2 a layer against e^-6).
+    vanishing (e^-0.2 a layer against e^-6). With skip, pre-norm and the tokens' own logits (n = 128, 4 draws) all three
+    hold: rank 2.0 against 13.7, collapse e^1.1 against e^0.1 a layer, gradients e^0.5 against e^0.03 a layer.
 Figure: the three effects against eta.
 """
 

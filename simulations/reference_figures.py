@@ -178,6 +178,15 @@ def claims(results: Results) -> list[Any]:
     return judged(results)
 
 
+def summary(results: Results) -> str:
+    """How many numbers read off agree."""
+    found = [claim["verdict"] for claim in results.claims if claim["source"].endswith("rebuttal figures")]
+    if not found:
+        return ""
+    agree, against = found.count("supported"), found.count("contradicted")
+    return f"Of {len(found)} numbers read off the published figures {agree} are supported and {against} contradicted."
+
+
 def cost(setting: Setting, bench: Bench) -> Cost:
     """From measured times, one core."""
     n = max(setting.sizes)
@@ -215,6 +224,7 @@ EXPERIMENT = Experiment(
     figure,
     sweep={"panels": ("II", "IV", "VII", "VIII", "X", "XI")},
     claims=claims,
+    summary=summary,
     index=dict.fromkeys(NAMES, "layer"),
     spectra=("none",),
     cost=cost,

@@ -2,6 +2,7 @@
 
 A variant says the same thing twice: on arrays (`alter`), and on a matrix known only by its products (`operate`), where a
 closed form avoids an n x n intermediate. The tests hold the two against each other for every entry of `VARIANTS`.
+Whole networks know more variants (`rmt.attention.repairs`); under the same name they mean the same, and a test says so.
 """
 
 from __future__ import annotations

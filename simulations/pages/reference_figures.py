@@ -15,6 +15,11 @@ from simulations.pages.depth_lines import theory_by_layer
 if TYPE_CHECKING:
     from rmt.experiments.results import Results
 
+TRAPS = (
+    "The public code differs: skips without an MLP double every output; A(X) has Xavier logits of deviation 1/d, nearly\n"
+    "uniform, where the published curves need deviation 1 (drawn here); ranks are float32: rounding below an excess of\n"
+    "1e-7, nan at layer 10; its gradient is no Frobenius norm. Numbers side by side: simulations/networks/published.py."
+)
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 
 
@@ -33,6 +38,7 @@ def page(results: Results) -> Any:
             }.get(setting.panels, _eigenvalues)
             draw(ax, results, setting)
         figure.suptitle("Figures of Mind the Gap, drawn again with random weights", x=0.02, ha="left")
+        figure.supxlabel(TRAPS, x=0.02, ha="left", fontsize=6.5)
     return figure
 
 
