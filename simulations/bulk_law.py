@@ -185,6 +185,7 @@ EXPERIMENT = Experiment(
     index={"decile": "tenth", "leading_value": "rank"},
     headline=("kolmogorov_distance", "mean_square", "mean_fourth_power"),
     spectra=("none", "full"),
+    devices=("cpu", "gpu"),
     cost=cost,
     version=2,
 )

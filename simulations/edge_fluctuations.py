@@ -201,6 +201,7 @@ EXPERIMENT = Experiment(
     index={"share_below": "tenth"},
     headline=("edge_coordinate", "edge_variance"),
     spectra=("none",),
+    devices=("cpu", "gpu"),
     cost=cost,
 )
 

@@ -152,6 +152,7 @@ EXPERIMENT = Experiment(
     claims=claims,
     summary=summary,
     spectra=("none",),
+    devices=("cpu", "gpu"),
     cost=cost,
 )
 

@@ -310,6 +310,7 @@ EXPERIMENT = Experiment(
         "gram_stable_rank_excess",
     ),
     spectra=("none", "full", "eigenvalues"),
+    devices=("cpu", "gpu"),
     cost=cost,
 )
 

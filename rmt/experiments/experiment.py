@@ -63,6 +63,7 @@ class Experiment:
     headline: quantities shown in the table; all of them where empty.
     deterministic(setting): whether every draw must give the same numbers.
     spectra: the values of --spectrum that `measure` knows.
+    devices: where `measure` can compute; "gpu" only if it works on the bench's backend.
     cost(setting, bench) -> Cost, for the dry run and the memory budget.
     """
 
@@ -78,6 +79,7 @@ class Experiment:
     index: Mapping[str, str] = dataclasses.field(default_factory=dict)
     headline: tuple[str, ...] = ()
     spectra: tuple[str, ...] = ("none", "full")
+    devices: tuple[str, ...] = ("cpu",)
     deterministic: Callable[[Any], bool] = lambda setting: False
     cost: Callable[[Any, Bench], Cost] = _unknown_cost
 

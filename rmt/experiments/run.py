@@ -115,7 +115,10 @@ def prepare(experiment: Experiment, request: Request) -> Plan:
     settings, left_out = sweep(experiment.Setting, values)
     if not settings:
         raise ValueError("no combination of these flags has a meaning: " + "; ".join(left_out))
-    reason = gpu_unavailable() if request.device in ("auto", "gpu") else "not asked for"
+    if "gpu" not in experiment.devices:
+        reason: str | None = f"{experiment.name} computes on the CPU"
+    else:
+        reason = gpu_unavailable() if request.device in ("auto", "gpu") else "not asked for"
     if request.device == "gpu" and reason:
         raise ValueError(f"--device gpu: {reason}; use --device cpu")
     backend = CPU if reason else GPU

@@ -45,6 +45,7 @@ def out(tmp_path):
         (("--dtype", "float16"), "--dtype float16: must be one of float32, float64"),
         (("--shard", "3/2"), "must be i/k with 1 <= i <= k"),
         (("--memory-budget", "lots"), "must be a size above zero"),
+        (("--device", "gpu"), "--device gpu: toy computes on the CPU; use --device cpu"),
         (("--nn", "3"), "unrecognized arguments: --nn 3"),
         (("--export", "rows.doc"), "must end in .csv, .parquet or .npz"),
         (("--figure", "page.gif"), "must end in .png, .svg or .pdf"),
