@@ -384,3 +384,14 @@ def test_given_tokens_are_predicted_from_their_own_queries_and_keys(tmp_path, ca
         row = rows[variant, quantity]
         assert row["predicted"] is None
         assert row["measured"] == pytest.approx(row["predicted_given_draw"], rel=error)
+
+
+def test_independent_heads_share_one_mean_token(tmp_path):
+    """Four heads, n = 400, 8 draws: what is predicted of one head's mean token holds; the spread of ranks is not claimed."""
+    words = {"n": 400, "heads": 4, "width": 128, "value_width": 128, "beta": 0.5, "model": "iid", "variant": "plain"}
+    results = run(EXPERIMENT, draws=8, out=str(tmp_path), quiet=True, **words)
+    rows = {row["quantity"]: row for row in results.rows}
+    assert rows["gram_stable_rank"]["verdict"] == "no prediction"
+    for name in ("token_stable_rank", "token_cosine", "rank_one_residual"):
+        assert rows[name]["predicted"] is not None and rows[name]["verdict"] != "contradicted"
+        assert rows[name]["measured"] == pytest.approx(rows[name]["predicted"], rel=0.1)
