@@ -110,6 +110,36 @@ def test_shifted_noise_has_the_edges_of_the_closed_form(shift, ratio):
     assert abs(law.mass_error) < 1e-10
 
 
+@pytest.mark.parametrize(
+    "beta, product, edge, moment",
+    [
+        (0.5, lambda b: FussCatalan(2, b), 1.338, 2.775),
+        (0.5, lambda b: FussCatalan(4, b), 1.771, 4.32),
+        pytest.param(1.0, lambda b: FussCatalan(2, b), 3.002, 2.34, marks=pytest.mark.slow),
+        pytest.param(1.0, lambda b: FussCatalan(4, b), 3.750, 3.02, marks=pytest.mark.slow),
+        pytest.param(
+            0.5,
+            lambda b: free_product(MarchenkoPastur(1.0, b), MarchenkoPastur(4.0)),
+            1.785,
+            5.10,
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=["orthonormal tokens", "gaussian tokens", "orthonormal, hot", "gaussian, hot", "narrow head"],
+)
+def test_linear_key_query_attention_is_noise_plus_a_product(beta, product, edge, moment):
+    """Published edges and E s^4/(E s^2)^2 of sqrt(n)(A - J) in the proportional regime (n = d = d_k; n = 4 d_k).
+
+    The Gaussian-equivalent model: Ginibre noise of variance e^(beta^2) - 1 - beta^2 plus beta times a product of square
+    Gaussian matrices (Hayase, Collins and Karakida 2025). An independent path to the edges of HermiteLaw.
+    """
+    noise = MarchenkoPastur(1.0, np.expm1(beta**2) - beta**2)
+    law = rectangular_free_sum(noise, product(beta**2), ratio=1.0)
+    assert np.sqrt(law.support[-1, 1]) == pytest.approx(edge, abs=6e-4)
+    assert law.moment(1) == pytest.approx(np.expm1(beta**2), rel=1e-10)
+    assert law.moment(2) / law.moment(1) ** 2 == pytest.approx(moment, abs=6e-3)
+
+
 def test_square_rectangular_sum_is_the_free_sum_of_symmetrised_laws():
     """Ratio 1, singular values 1 and 3 of A, all 1 of B: an independent path through the additive calculus."""
     law = rectangular_free_sum(EmpiricalLaw([1.0, 9.0]), point_mass(1.0), ratio=1.0)
