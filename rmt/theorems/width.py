@@ -269,6 +269,8 @@ def _causal(one: OneLayer, equations_up_to: float) -> Predictions:
         found = causal_predictions(one.n, beta, model=one.model, head_dim=head_dim, variant=one.variant)
     if one.unknown_tokens() is None:
         found |= causal_cosine(one.n, beta, head_dim=head_dim, width=min(one.width, one.value_width))
-        if beta > 0 and one.n <= equations_up_to:
-            found |= causal_token_predictions(one.n, beta, head_dim=head_dim, widths=one.widths)
+    plain = one.variant == "plain" and one.unknown_tokens() is None
+    repaired = one.variant != "plain" and one.heads == 1 and not one.shared and one.tokens in TOKENS
+    if (plain or repaired) and beta > 0 and one.n <= equations_up_to:
+        found |= causal_token_predictions(one.n, beta, head_dim=head_dim, widths=one.widths, removed=repaired)
     return found
