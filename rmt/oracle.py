@@ -13,7 +13,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rmt.theorems.prediction import Exact, Prediction, out_of_range
-from rmt.theorems.width import TOKENS, OneLayer, Predictions, width_predictions
+from rmt.theorems.width import (
+    ATTENTIONS,
+    MASKS,
+    MODELS,
+    TOKENS,
+    VARIANTS,
+    WEIGHTS,
+    OneLayer,
+    Predictions,
+    width_predictions,
+)
 
 __all__ = ["QUANTITIES", "main", "predict"]
 
@@ -41,6 +51,17 @@ QUANTITIES = (
 POSITIONS, NORMS = ("none", "rope", "alibi"), ("none", "qk")
 WINDOW, SLOPE = 256, 0.0625  # defaults of a sliding window and of ALiBi, where they apply
 QUICK = 512  # tokens up to which the causal equations are solved in a fraction of a second
+WORDS = {  # of the arguments that are words
+    "model": MODELS,
+    "weights": WEIGHTS,
+    "mask": MASKS,
+    "tokens": TOKENS,
+    "weight_init": ("gaussian", "uniform", "truncated", "orthogonal", "rademacher"),
+    "attention": ATTENTIONS,
+    "norm": NORMS,
+    "position": POSITIONS,
+    "variant": VARIANTS,
+}
 NOTHING = "no prediction: no theorem here speaks of it"
 
 
@@ -86,9 +107,10 @@ def predict(
     for name, number in {"cap": cap, "slope": slope}.items():
         if number is not None and not (math.isfinite(number) and number > 0):
             raise ValueError(f"{name} {number}: must be a finite number > 0")
-    for name, word, known in (("norm", norm, NORMS), ("position", position, POSITIONS), ("tokens", tokens, TOKENS)):
-        if word not in known:
-            raise ValueError(f"{name} {word}: must be one of {', '.join(known)}")
+    words = {"norm": norm, "position": position, "tokens": tokens, "weight_init": weight_init}
+    for name, word in words.items():
+        if word not in WORDS[name]:
+            raise ValueError(f"{name} {word}: must be one of {', '.join(WORDS[name])}")
     width = width or min(n, 1024)
     if tokens == "orthonormal" and n > width:
         raise ValueError(f"n = {n} orthonormal tokens of width {width}: needs n <= width; raise width")
@@ -135,9 +157,13 @@ def main(argv: Sequence[str]) -> int:
     for name, parameter in inspect.signature(predict).parameters.items():
         required = parameter.default is parameter.empty
         shown = "" if required or parameter.default is None else f"({parameter.default})"
-        flag = "--" + name.replace("_", "-")
         parser.add_argument(
-            flag, type=kinds[str(parameter.annotation)], default=parameter.default, required=required, help=shown
+            "--" + name.replace("_", "-"),
+            type=kinds[str(parameter.annotation)],
+            default=parameter.default,
+            required=required,
+            metavar="{" + ",".join(WORDS[name]) + "}" if name in WORDS else None,
+            help=shown,
         )
     parser.add_argument("--format", choices=("table", "json"), default="table")
     try:

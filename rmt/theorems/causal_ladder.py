@@ -15,6 +15,7 @@ from scipy.interpolate import PchipInterpolator
 from rmt.laws.averages import ladder_values
 from rmt.laws.causal import CausalLaw, expected_outliers, phase_shift
 from rmt.theorems.causal import MOST_RANKS, ROWS, Predictions
+from rmt.theorems.layer import layer
 from rmt.theorems.light_weights import LightWeights
 from rmt.theorems.prediction import (
     Approximation,
@@ -128,6 +129,21 @@ def causal_cosine(n: int, beta: float, *, head_dim: int | None = None, width: in
     value = float(2 * np.sum(before / np.sqrt(i[1:] * (1 + variance[1:]))) / (n * (n - 1.0)))
     band = absolute_band(value, 0.02)
     return {"token_cosine": Approximation(value=value, band=band, source=TOKENS, validity="n >= 250, beta <= 0.7")}
+
+
+def causal_entropy(n: int, beta: float, *, head_dim: int | None = None) -> dict[str, Prediction]:
+    """The mean entropy of a row of A, in nats: row i is a softmax over i entries (exact, interpolated in ln i to 1e-5)."""
+    if not 2 <= n <= 10**6 or beta > 6:
+        return {
+            "attention_entropy": out_of_range(f"n = {n}, beta = {beta:g}: summed for n to 10^6, beta <= 6", source=ROWS)
+        }
+    if beta == 0:
+        return {}
+    count = np.unique(np.round(np.geomspace(1, n, 40)))
+    entropy = [0.0, *(layer(int(i), beta, head_dim).entropy for i in count[1:])]
+    value = float(np.mean(PchipInterpolator(np.log(count), entropy)(np.log(np.arange(1, n + 1)))))
+    band = relative_band(value, 0.005)
+    return {"attention_entropy": Exact(value=value, band=band, source=ROWS, validity="any n, any beta")}
 
 
 @functools.lru_cache(maxsize=64)

@@ -8,7 +8,7 @@ from typing import Any
 
 from rmt.theorems.attention_functions import capped_predictions, function_predictions
 from rmt.theorems.causal import causal_predictions
-from rmt.theorems.causal_ladder import causal_cosine, ladder_predictions, light_ladder
+from rmt.theorems.causal_ladder import causal_cosine, causal_entropy, ladder_predictions, light_ladder
 from rmt.theorems.causal_sinks import causal_sink_predictions
 from rmt.theorems.causal_tokens import causal_token_predictions
 from rmt.theorems.eigenvalues import eigenvalue_predictions
@@ -267,6 +267,8 @@ def _causal(one: OneLayer, equations_up_to: float) -> Predictions:
         found = ladder_predictions(one.n, beta, head_dim=head_dim, variant=one.variant)
     else:
         found = causal_predictions(one.n, beta, model=one.model, head_dim=head_dim, variant=one.variant)
+    if one.variant == "plain" and not one.shared:
+        found |= causal_entropy(one.n, beta, head_dim=head_dim)
     if one.unknown_tokens() is None:
         found |= causal_cosine(one.n, beta, head_dim=head_dim, width=min(one.width, one.value_width))
     plain = one.variant == "plain" and one.unknown_tokens() is None
