@@ -66,7 +66,8 @@ class Row:
 class Coverage:
     """A regime: settings in it, rows in range, the share its bands hold, and the 95 % interval of that share.
 
-    Rows of one layer hang together, so the setting is the unit: the interval is that of the mean over settings.
+    Rows of one layer hang together, so the setting is the unit: the interval is that of the mean over settings, and where
+    no setting has a miss, the exact binomial one for settings without a miss.
     """
 
     regime: str
@@ -117,6 +118,8 @@ def _coverage(name: str, rows: list[Row]) -> Coverage:
     shares = np.array([np.mean(held) for held in by_setting.values()])
     estimate = Estimate.from_draws(shares)
     interval = None if estimate.interval is None else (max(estimate.interval[0], 0.0), min(estimate.interval[1], 1.0))
+    if np.all(shares == 1):
+        interval = (0.025 ** (1 / shares.size), 1.0)
     held = sum(row.held for row in rows)
     return Coverage(
         regime=name,

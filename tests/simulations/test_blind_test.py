@@ -75,6 +75,7 @@ def test_coverage_counts_rows_and_settings():
     rows = [row(1, 1.0, None), row(1, 1.05, None), row(same, 1.0, None), row(same, 1.3, (1.2, 1.4))]
     (one,) = coverages(rows)
     assert (one.settings, one.rows, one.held, one.clear_misses, one.share) == (2, 4, 3, 1, 0.75)
+    assert coverages(rows[:1])[0].interval == (0.025, 1.0)  # one setting without a miss says little
     assert not row(1, 1.15, (1.0, 1.3)).clear and not row(1, 1.15, (1.0, 1.3)).held
 
 
