@@ -57,7 +57,10 @@ def main(argv: Sequence[str]) -> int:
     for path in argv:
         found = outcome(json.loads(Path(path).read_text()))
         target = OUTCOMES / f"{found['commit'][:12]}.json"
-        target.write_text(json.dumps(found, indent=1) + "\n")
+        misses = found.pop("misses")
+        head = json.dumps(found, indent=1)[:-2]
+        lines = ",\n".join("  " + json.dumps(miss) for miss in misses)  # one line a miss
+        target.write_text(f'{head},\n "misses": [\n{lines}\n ]\n}}\n')
         print(target)
     return 0
 
