@@ -1,0 +1,1 @@
+"""One attention layer, as the command line describes it."""
