@@ -96,15 +96,11 @@ def outside_of_pair(
 
     def by_first(row: Array, t: Array) -> Array:
         w1 = first.point(t, one[row])
-        z = position(w1, second.find(first.value(w1), two[row]), first.is_outer(one[row]))
-        return np.where(
-            np.abs(z) < _HORIZON * scale, z, np.nan
-        )  # beyond lie infinity and the poles of the self-energies
+        return _near(position(w1, second.find(first.value(w1), two[row]), first.is_outer(one[row])), scale)
 
     def by_second(row: Array, t: Array) -> Array:
         w2 = second.point(t, two[row])
-        z = position(first.find(second.value(w2), one[row]), w2, first.is_outer(one[row]))
-        return np.where(np.abs(z) < _HORIZON * scale, z, np.nan)
+        return _near(position(first.find(second.value(w2), one[row]), w2, first.is_outer(one[row])), scale)
 
     found = [_outside(trace, one.size, scale) for trace in (by_first, by_second)]
     return union(*found, seam=_NARROWEST * scale)
@@ -125,8 +121,7 @@ def outside_of_one(factor: Side, position: Callable[[Array], Array], *, scale: f
     """The same for a power of one law; position(w)."""
 
     def trace(row: Array, t: Array) -> Array:
-        z = position(factor.point(t, row))
-        return np.where(np.abs(z) < _HORIZON * scale, z, np.nan)
+        return _near(position(factor.point(t, row)), scale)
 
     return _outside(trace, len(factor.gaps), scale)
 
@@ -137,6 +132,11 @@ def support_from(gaps: Array) -> Array:
         raise ArithmeticError("the support was not found: no gap reaches to infinity on both sides")
     edges = np.stack([gaps[:-1, 1], gaps[1:, 0]], axis=1)
     return np.where(np.abs(edges) < 1e-14 * np.abs(edges).max(initial=0), 0.0, edges)
+
+
+def _near(z: Array, scale: float) -> Array:
+    """NaN for what is far away: infinity, and the poles of the self-energies."""
+    return np.where(np.abs(z) < _HORIZON * scale, z, np.nan)
 
 
 def _pairs(first: Side, second: Side) -> tuple[Array, Array]:
@@ -159,7 +159,7 @@ def _outside(trace: Callable[[Array, Array], Array], rows: int, scale: float) ->
         z = trace(row, t)
         # once more, closely, where z falls most slowly: gaps about to close
         steepest = np.nanargmax(np.where(np.isnan(z[:, 1:] + z[:, :-1]), -np.inf, np.diff(z, axis=1)), axis=1)
-        middle = t[0, steepest] + 1 / (_SAMPLES - 1)  # of a step
+        middle = t[0, steepest] + 1 / (_SAMPLES - 1)
         close = np.clip(middle[:, None] + 3 / _SAMPLES * t, -1, 1)
         step, floor = 2 / (_SAMPLES - 1), _SMALLEST * scale
         runs = [(r, t[r, a], t[r, b], step) for r in range(rows) for a, b in _rising(z[r], floor)]

@@ -27,7 +27,8 @@ class MultiplicativeSubordination:
         def step(w: Array, place: Array) -> Array:
             return (z[place] / self.second(z[place] / self.first(w[0])))[None]
 
-        start = (z + 1j * np.abs(z)) / self.second.mean
+        # between z/mean, the answer far out, and the powers of z that it follows towards 0
+        start = (z + 1j * np.sqrt(np.abs(z) * self.first.mean * self.second.mean)) / self.second.mean
         w, residual = fixed_point(step, start[None])
         return w[0], z / self.first(w[0]), residual
 

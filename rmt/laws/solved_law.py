@@ -89,7 +89,7 @@ class SolvedLaw:
     def stieltjes(self, z: ArrayLike) -> Array:
         """From the table where its nodes are fine enough for the distance of z, solved afresh elsewhere."""
         z = upper_half(z)
-        flat = z.ravel()
+        flat = np.where(z.imag < 0, z.conj(), z).ravel()
         seen = np.isfinite(flat) & np.all([bulk.sees(flat) for bulk in self.bulks], axis=0)
         x = np.concatenate([self.atoms[:, 0], *[bulk.x for bulk in self.bulks]])
         masses = np.concatenate([self.atoms[:, 1], *[bulk.weights for bulk in self.bulks]])
@@ -98,7 +98,7 @@ class SolvedLaw:
             out[seen] = (1 / (x - flat[seen, None])) @ masses
         if not seen.all():
             out[~seen] = self.transform(flat[~seen])
-        return out.reshape(z.shape)[()]
+        return np.where(z.imag < 0, out.reshape(z.shape).conj(), out.reshape(z.shape))[()]
 
     def moment(self, k: int) -> float:
         total = float(np.sum(self.atoms[:, 1] * self.atoms[:, 0] ** k))

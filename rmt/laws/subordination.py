@@ -47,17 +47,19 @@ def fixed_point(
             live, w, image = live[keep], w[:, keep], image[:, keep]
             if live.size == 0:
                 break
-            new, multiplier = _newton(step, w, image, live)
+            change, multiplier = _newton(step, w, image, live)
+            new = w + change
             attracting = real & (multiplier < 1)  # a repelling fixed point on the axis is not the one looked for
             almost_real = attracting & np.all(np.abs(new.imag) < _TINY * np.abs(new), axis=0)
-            new = np.where(almost_real, new.real + 0j, new)
-            allowed = np.all(np.isfinite(new) & ((new.imag > 0) | (real & (new.imag == 0))), axis=0)
-            new = np.where(allowed, new, image)
+            # towards the axis at most nine tenths of the way
+            part = np.min(np.where(new.imag < 0.1 * w.imag, -0.9 * w.imag / change.imag, 1.0), axis=0)
+            new = np.where(almost_real, new.real + 0j, w + part * change)
+            new = np.where(np.all(np.isfinite(new), axis=0), new, image)
             new_image = step(new, live)
-            closer = _distance(new, new_image) <= _distance(w, image)
-            # towards the axis distances grow: let the height fall tenfold a round
-            drop = np.all(almost_real | (new.imag > 0.1 * w.imag), axis=0)
-            closer |= attracting & drop & (4 * _gap(new, new_image) < _gap(w, image))
+            before, after = _distance(w, image), _distance(new, new_image)
+            falls = 2 * _size(new_image - new, new, 0.0) < _size(image - w, w, 0.0)
+            # towards an attracting point of the axis the distance stays or grows, though the residual falls
+            closer = (after <= before) | (attracting & falls & ((multiplier < 0.9) | (after < 2 * before)))
             if not closer.all():
                 far = ~closer
                 new[:, far] = image[:, far]
@@ -75,7 +77,7 @@ def converged(residual: Array, z: Array) -> None:
 
 
 def _newton(step: Step, w: Array, image: Array, live: Array) -> tuple[Array, Array]:
-    """w - (step' - 1)^-1 (step - w), the derivative by differences taken upwards, into the half plane; and |step'|."""
+    """-(step' - 1)^-1 (step - w), the derivative by differences taken upwards, into the half plane; and |step'|."""
     k = w.shape[0]
     jacobian = np.empty((w.shape[1], k, k), dtype=complex)
     for column in range(k):
@@ -87,20 +89,16 @@ def _newton(step: Step, w: Array, image: Array, live: Array) -> tuple[Array, Arr
     matrix = np.eye(k) - jacobian
     gap = image - w
     if k == 1:
-        return w + gap / matrix[:, 0, 0], np.abs(jacobian[:, 0, 0])
+        return gap / matrix[:, 0, 0], np.abs(jacobian[:, 0, 0])
     determinant = matrix[:, 0, 0] * matrix[:, 1, 1] - matrix[:, 0, 1] * matrix[:, 1, 0]
     first = (matrix[:, 1, 1] * gap[0] - matrix[:, 0, 1] * gap[1]) / determinant
     second = (matrix[:, 0, 0] * gap[1] - matrix[:, 1, 0] * gap[0]) / determinant
-    return w + np.stack([first, second]), np.linalg.norm(np.where(np.isfinite(jacobian), jacobian, np.inf), axis=(1, 2))
+    return np.stack([first, second]), np.linalg.norm(np.where(np.isfinite(jacobian), jacobian, np.inf), axis=(1, 2))
 
 
-def _size(gap: Array, w: Array, scale: Array) -> Array:
+def _size(gap: Array, w: Array, scale: ArrayLike) -> Array:
     residual = np.max(np.abs(gap) / np.maximum(np.abs(w), scale), axis=0)
     return np.where(np.isfinite(residual), residual, np.inf)
-
-
-def _gap(w: Array, image: Array) -> Array:
-    return np.max(np.abs(image - w), axis=0)
 
 
 def _distance(w: Array, image: Array) -> Array:

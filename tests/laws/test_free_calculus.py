@@ -99,6 +99,24 @@ def test_two_atoms_and_noise_have_two_intervals_that_merge_at_variance_one(varia
     assert law.moment(4) == pytest.approx(1 + 4 * variance + 2 * variance**2, rel=1e-10)
 
 
+@pytest.mark.parametrize("ratio", [1.0749, 5.0])
+def test_equal_masses_at_zero(ratio):
+    """Product of two singular Gram matrices of one ratio: hard edge at 0 beside the atom; E (XY)^2 by hand."""
+    law = free_product(MarchenkoPastur(ratio), MarchenkoPastur(ratio))
+    assert law.support[0, 0] == 0 and law.atoms == pytest.approx(np.array([[0, 1 - 1 / ratio]]))
+    assert abs(law.mass_error) < 1e-10
+    assert law.moment(2) == pytest.approx(1 + 2 * ratio, rel=1e-9)
+
+
+def test_a_gap_about_to_close_beside_atoms():
+    """Four atoms plus three: a gap of 1.3e-5 of the whole, where the fixed point is nearly threefold."""
+    law = free_sum(EmpiricalLaw([-5.0, -4.0, -3.0, 1.0]), EmpiricalLaw([-5.0, -5.0, -4.0, -3.0]))
+    assert len(law.support) == 3
+    assert 1e-5 < law.support[1, 0] - law.support[0, 1] < 1.5e-5
+    assert abs(law.mass_error) < 1e-7
+    assert law.moment(1) == pytest.approx(-2.75 - 4.25, rel=1e-8)
+
+
 @pytest.mark.parametrize("shift, ratio", [(2.0, 1.0), (0.5, 1.0), (1.5, 0.5), (0.5, 0.3)])
 def test_shifted_noise_has_the_edges_of_the_closed_form(shift, ratio):
     """Two derivations of the extreme singular values of W + shift I."""
