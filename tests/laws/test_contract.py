@@ -181,7 +181,7 @@ def test_sample_follows_the_cdf(law):
     assert shifted[~at_atom].max() > 0.05
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(ratio=st.floats(0.02, 20), variance=st.floats(1e-3, 1e3))
 def test_marchenko_pastur_of_any_ratio(ratio, variance):
     law = MarchenkoPastur(ratio, variance)
@@ -194,7 +194,7 @@ def test_marchenko_pastur_of_any_ratio(ratio, variance):
     assert dual.density(x) == pytest.approx(law.density(x) * ratio, rel=1e-9)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(values=st.lists(st.floats(-50, 50), min_size=1, max_size=20), data=st.data())
 def test_empirical_law(values, data):
     law = EmpiricalLaw(values)
