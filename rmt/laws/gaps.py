@@ -17,6 +17,7 @@ from rmt.laws.law import Array, SpectralLaw, hull
 _SAMPLES = 161  # per pair of gaps, crowded double exponentially at both ends
 _REACH = 3.0  # crowded to within 1e-13 of the width of a gap
 _PAIRS = 4096  # of gaps looked into, the widest first
+_MANY = 256  # pairs
 _HORIZON = 1e6  # of the scale of the result
 _SMALLEST = 1e-11  # a gap of the result is wider than this, relatively; less is rounding
 _NARROWEST = 3e-9  # and so is an interval of the support; gaps of the factors are cut at poles, which leaves a seam
@@ -90,7 +91,7 @@ def outside_of_pair(
 
     position(w1, w2, outer) is the real point z; outer: whether w1 lies in the outer gap, where the self-energy of the
     first law is flat and z is best found from w2. Inner gaps end at poles of theirs. The points of each factor in turn
-    are sampled: a narrow gap of the one is found from its own points.
+    are sampled: a narrow gap of the one is found from its own points. With many pairs, those of the law with more gaps.
     """
     one, two = _pairs(first, second)
 
@@ -102,8 +103,10 @@ def outside_of_pair(
         w2 = second.point(t, two[row])
         return _near(position(first.find(second.value(w2), one[row]), w2, first.is_outer(one[row])), scale)
 
-    found = [_outside(trace, one.size, scale) for trace in (by_first, by_second)]
-    return union(*found, seam=_NARROWEST * scale)
+    traces = [by_first, by_second]
+    if one.size > _MANY:
+        traces = [by_first if len(first.gaps) >= len(second.gaps) else by_second]
+    return union(*(_outside(trace, one.size, scale) for trace in traces), seam=_NARROWEST * scale)
 
 
 def union(*several: Array, seam: float) -> Array:
