@@ -122,3 +122,14 @@ def test_the_cubic_of_two_atoms_and_noise():
         # v^2 G^3 - 2 v x G^2 + (x^2 - 1 + v) G - x = 0
         roots = np.roots([v * v, -2 * v * x, x * x - 1 + v, -x])
         assert law.density(x) == pytest.approx(max(-roots.imag.min(), 0) / np.pi, abs=1e-9)
+
+
+def test_the_spectrum_of_one_matrix_plus_noise():
+    """An empirical law of 400 atoms: the support and the mass are found, and the noisy matrix has this law."""
+    rng = np.random.default_rng(20261130)
+    values = np.linalg.eigvalsh(gram(400, 0.5, rng))
+    law = free_sum(EmpiricalLaw(values), Semicircle(0.3))
+    assert abs(law.mass_error) < 1e-10
+    noisy = np.linalg.eigvalsh(np.diag(values) + wigner(400, 0.3, rng))
+    assert kolmogorov(noisy, law) < 0.02
+    assert kolmogorov(noisy, free_sum(EmpiricalLaw(values), Semicircle(0.5))) > 0.02
