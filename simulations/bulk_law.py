@@ -151,7 +151,7 @@ def summary(results: Results) -> str:
         arrays = results.samples[setting]
         own, rival = (float(np.mean(arrays[name])) for name in ("kolmogorov_distance", "_rival_distance"))
         name = ("causal " if setting.mask == "causal" else "") + (
-            "iid weights" if setting.model == "iid" else "key-query"
+            f"iid {setting.weights}" if setting.model == "iid" else "key-query"
         )
         law = LAWS[setting.mask, setting.model]
         told = f"{name}: {law} {own:.2g}"

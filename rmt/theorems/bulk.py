@@ -35,8 +35,7 @@ class Bulk:
     .0065, 1: .024 / .0115; key-query, d_k = 64, beta .5: .015 / .007, .83: .018 / .010; d_k = 32, beta 1: .013 / .010;
     d_k = 16, beta 1: .017 / .018. Hence `distance`: .015 from n = 1000 on for iid weights and d_k >= 32, else .03.
     Causal: `CausalLaw`, bulk and ladder together; 3 draws, n = 512 / 1024: iid, beta .5: .017 / .014, .83: .013 / .011;
-    d_k = 64, beta .5: .025 / .021, .83: .026 / .025, 1: .041 / .040 (the spread of key norms is left out): `distance` .02
-    and .03, up to beta = .85 for key-query logits.
+    d_k = 64, beta .83, 16 draws at n = 1024: .016: `distance` .02 and .03, up to beta = .85 for key-query logits.
     """
 
     n: int
