@@ -35,7 +35,8 @@ class Bulk:
     .0065, 1: .024 / .0115; key-query, d_k = 64, beta .5: .015 / .007, .83: .018 / .010; d_k = 32, beta 1: .013 / .010;
     d_k = 16, beta 1: .017 / .018. Hence `distance`: .015 from n = 1000 on for iid weights and d_k >= 32, else .03.
     Causal: `CausalLaw`, bulk and ladder together; 3 draws, n = 512 / 1024: iid, beta .5: .017 / .014, .83: .013 / .011;
-    d_k = 64, beta .83, 16 draws at n = 1024: .016: `distance` .02 and .03, up to beta = .85 for key-query logits.
+    d_k = 64, beta .83, 16 draws at n = 1024: .016: `distance` .02 and .03, up to beta = .85 and
+    from d_k = 32 on for key-query logits.
     """
 
     n: int
@@ -85,6 +86,8 @@ class Bulk:
             return f"n = {self.n}: calibrated for n >= 300"
         if self.mask == "causal" and self.head_dim is not None and (self.beta or 0) > 0.85:
             return f"beta = {self.beta:g}: the causal bulk of key-query logits is calibrated up to .85"
+        if self.mask == "causal" and (self.head_dim or 32) < 32:
+            return f"head_dim = {self.head_dim}: the causal bulk of key-query logits is calibrated for head_dim >= 32"
         if isinstance(self.law, KeyQueryLaw | CausalLaw) and not self.law.in_range:
             return self.law.validity
         if self.beta is not None and self.beta > (1.0 if self.head_dim is None else 1.25):

@@ -73,6 +73,7 @@ def test_light_weights_have_their_own_variance(weights, variance):
         (Bulk(1024, 2.0, 64), "single large entries"),
         (Bulk(1024, 1.5), "lower beta"),
         (Bulk(1024, 1.0, 64, mask="causal"), "up to .85"),
+        (Bulk(1024, 0.5, 16, mask="causal"), "head_dim >= 32"),
     ],
 )
 def test_out_of_range_gives_no_number(bulk, words):
