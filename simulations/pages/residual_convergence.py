@@ -31,7 +31,7 @@ def page(results: Results) -> Any:
                 right.set_ylabel("s_min of Attn + skip X")
                 figures.title(right, "smallest singular value")
             else:
-                _gaps(right, results, group)
+                _gaps(right, results, shown)
                 figures.title(right, "s_2/s_1 of the last tokens, start")
             figures.legend(right)
         figure.suptitle("Training a transformer: medians over draws, middle half shaded", x=0.02, ha="left")
@@ -62,9 +62,17 @@ def _curves(ax: Any, results: Results, settings: list[Any], name: str, *, relati
     ax.set_xlabel("steps")
 
 
-def _gaps(ax: Any, results: Results, group: list[Any]) -> None:
-    """Points of s_2/s_1 at initialisation, by skip scale."""
-    values = [float(np.median(results.samples[s]["token_gap_ratio"])) for s in group]
-    ax.bar([f"{s.skip_scale:g}" for s in group], values, color="0.7", edgecolor="0.4")
+def _gaps(ax: Any, results: Results, settings: list[Any]) -> None:
+    """s_2/s_1 at initialisation by skip scale: median and whole range of the draws, in the looks of the loss curves."""
+    look = figures.looks([str(s.skip_scale) for s in settings])
+    for place, setting in enumerate(settings):
+        values = results.samples[setting]["token_gap_ratio"]
+        middle = float(np.median(values))
+        errors = np.array([[middle - values.min()], [values.max() - middle]])
+        marks = {"color": look[str(setting.skip_scale)]["color"], "marker": look[str(setting.skip_scale)]["marker"]}
+        line = {"linestyle": look[str(setting.skip_scale)]["linestyle"], "capsize": 3}
+        ax.errorbar([place], [middle], yerr=errors, label=f"skip {setting.skip_scale:g}", **marks, **line)
+    ax.set_xticks(range(len(settings)), [f"{s.skip_scale:g}" for s in settings])
+    ax.set_xlim(-0.5, len(settings) - 0.5)
     ax.set_yscale("log")
     ax.set_xlabel("skip scale")
