@@ -96,7 +96,7 @@ def summary(results: Results) -> str:
         found = results.where(n=n, variant=variant)
         if found:
             ranks = np.nanmedian(results.samples[found[0]]["token_stable_rank"], axis=0)
-            parts.append(f"{words} {ranks[0]:.3g} after one layer and {ranks[-1]:.6g} after {found[0].depth}")
+            parts.append(f"{words} {ranks[0]:.3g} after one layer and {ranks[-1]:.4g} after {found[0].depth}")
     return f"Stable rank of {n} tokens: " + "; ".join(parts) + "." if parts else ""
 
 

@@ -50,7 +50,7 @@ def _ticks(ax: Any, results: Results) -> None:
     """The skip scales that were measured."""
     scales = sorted({s.skip_scale for s in results.settings if s.skip_scale > 0})
     ax.set_xticks(scales, [f"{scale:g}" for scale in scales])
-    ax.minorticks_off()
+    ax.xaxis.minorticks_off()
 
 
 def _initialisations(ax: Any, results: Results, groups: list[list[Any]]) -> None:

@@ -93,7 +93,7 @@ def _scaling(ax: Any, results: Results, groups: Groups, names: list[str]) -> Non
         ylabel="excess risk",
     )
     ax.set_xticks(sizes, [str(n) for n in sizes])
-    ax.minorticks_off()
+    ax.xaxis.minorticks_off()
     figures.title(ax, "How the excess falls with n (law of the mean, medians measured)")
 
 
