@@ -27,7 +27,7 @@ test-slow: $(VENV)/installed
 	$(BIN)/python -m pytest -q -m slow
 
 test-models: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet -e '.[models,torch]'
+	$(BIN)/python -m pip install --quiet -e '.[test,models,torch,data]'
 	$(BIN)/python -m pytest -q -m models
 
 test-gpu: $(VENV)/installed
@@ -35,6 +35,7 @@ test-gpu: $(VENV)/installed
 
 benchmark: $(VENV)/installed
 	$(BIN)/python -m benchmarks.width_collapse
+	$(BIN)/python -m benchmarks.softmax_regression
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rmt needs Python 3.11 or newer; try: make PYTHON=python3.12 run")'
