@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+PAUSE = 0.1  # seconds: a BLAS thread spins on after its last call, and would sit on the other side's core
+
 
 def race(ours: Callable[[], Any], theirs: Callable[[], Any], *, repeats: int = 5) -> tuple[float, float]:
     """Median seconds of both, called in turn after one warm-up each."""
@@ -15,6 +17,7 @@ def race(ours: Callable[[], Any], theirs: Callable[[], Any], *, repeats: int = 5
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(repeats):
         for kept, call in zip(times, (ours, theirs), strict=True):
+            time.sleep(PAUSE)
             start = time.perf_counter()
             call()
             kept.append(time.perf_counter() - start)

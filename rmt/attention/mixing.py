@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from rmt.ensembles.matrix import RowSource
-from rmt.ensembles.walk import in_order, one_blas_thread, strips, tiles
+from rmt.ensembles.walk import in_order, strips, tiles
+from rmt.linalg.blas_threads import one_blas_thread
 
 __all__ = ["Mixing"]
 

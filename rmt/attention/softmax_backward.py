@@ -17,7 +17,8 @@ from scipy.linalg import blas
 from rmt.attention.mixing import Mixing
 from rmt.attention.scores import ProductLogits, ScoredRows
 from rmt.ensembles.attention import KeyQueryRows
-from rmt.ensembles.walk import STRIP, in_order, one_blas_thread, strips, tiles
+from rmt.ensembles.walk import STRIP, in_order, strips, tiles
+from rmt.linalg.blas_threads import one_blas_thread
 
 __all__ = ["AttentionCotangents", "attention_backward"]
 

@@ -9,8 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from rmt.arrays import CPU, Array, Backend
-from rmt.ensembles.walk import STRIP, in_order, one_blas_thread, strips, tiles
+from rmt.ensembles.walk import STRIP, in_order, strips, tiles
 from rmt.kernels import kernels_for
+from rmt.linalg.blas_threads import one_blas_thread
 
 
 class Gathered(Protocol):

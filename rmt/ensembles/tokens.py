@@ -8,8 +8,9 @@ import numpy as np
 
 from rmt.arrays import CPU, Array, Backend
 from rmt.ensembles.parameters import check_choice, check_count, check_dtype
-from rmt.ensembles.walk import in_order, one_blas_thread, strips
+from rmt.ensembles.walk import in_order, strips
 from rmt.kernels import kernels_for
+from rmt.linalg.blas_threads import one_blas_thread
 from rmt.streams import Stream
 
 TOKENS = ("gaussian", "orthonormal")

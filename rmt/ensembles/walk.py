@@ -6,15 +6,15 @@ import functools
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager
 from typing import TypeVar
-
-from threadpoolctl import ThreadpoolController
 
 Result = TypeVar("Result")
 
 STRIP = 256
 """Rows per strip. Sums are closed at the end of each strip, so the strips, not the workers, decide the bits."""
+
+TOGETHER = 4
+"""Most strips handed to a thread at once: handing one over costs a good part of what a product with it takes."""
 
 
 def strips(n: int) -> list[tuple[int, int]]:
@@ -30,34 +30,30 @@ def tiles(start: int, stop: int, rows: int) -> list[tuple[int, int]]:
 def in_order(
     function: Callable[[tuple[int, int]], Result], ranges: list[tuple[int, int]], workers: int
 ) -> Iterator[Result]:
-    """Results of `function` in the order of `ranges`; at most two per worker are in flight."""
+    """Results of `function` in the order of `ranges`; at most two groups of strips per worker are in flight."""
     if workers <= 1 or len(ranges) <= 1:
         yield from map(function, ranges)
         return
+    size = max(1, min(TOGETHER, len(ranges) // (2 * workers)))
+    groups = [ranges[at : at + size] for at in range(0, len(ranges), size)]
     pool = _pool(workers)
-    flying: deque[Future[Result]] = deque()
+    flying: deque[Future[list[Result]]] = deque()
     try:
-        for at in ranges:
+        for group in groups:
             if len(flying) == 2 * workers:
-                yield flying.popleft().result()
-            flying.append(pool.submit(function, at))
+                yield from flying.popleft().result()
+            flying.append(pool.submit(_each, function, group))
         while flying:
-            yield flying.popleft().result()
+            yield from flying.popleft().result()
     finally:
         wait(flying)  # after an error or an interrupt: what still runs may write to the caller's arrays
 
 
-def one_blas_thread() -> AbstractContextManager[object]:
-    """While entered, a BLAS call uses one thread: the workers share the cores, and their number changes no bit."""
-    return _blas().limit(limits=1, user_api="blas")
+def _each(function: Callable[[tuple[int, int]], Result], ranges: list[tuple[int, int]]) -> list[Result]:
+    return [function(at) for at in ranges]
 
 
 @functools.cache
 def _pool(workers: int) -> ThreadPoolExecutor:
     """One pool per number of workers for the whole process: a product is far shorter than starting threads for it."""
     return ThreadPoolExecutor(workers)
-
-
-@functools.cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()

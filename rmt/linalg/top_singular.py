@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaincinv
 
+from rmt.linalg.blas_threads import one_blas_thread
 from rmt.linalg.lanczos import Lanczos
 
 __all__ = ["TopSingularValues", "top_singular_values"]
@@ -93,42 +94,45 @@ def top_singular_values(
     if n <= max(DENSE_SIZE, count + 1):
         return _all_values(gram_product, n, count)
 
-    none = np.empty((n, 0))
-    leaders = Lanczos(gram_product, none, none, guess[:, None] if guess.any() else np.ones((n, 1)))
-    locking = max(count - 1, 1)
-    while True:
-        leaders.grow()
-        theta, coordinates, residual = leaders.ritz()
-        settled = len(theta) >= locking and (residual[:locking] <= LOCKING_RESIDUAL * theta[0]).all()
-        if settled or leaders.exhausted or leaders.products >= 6 + 4 * locking:
-            break
-    locked = images = none
-    if settled or leaders.exhausted:
-        locked, images = leaders.vectors(coordinates[:, :locking])
+    with one_blas_thread():  # for the thin bases; the products have threads of their own
+        none = np.empty((n, 0))
+        leaders = Lanczos(gram_product, none, none, guess[:, None] if guess.any() else np.ones((n, 1)))
+        locking = max(count - 1, 1)
+        while True:
+            leaders.grow()
+            theta, coordinates, residual = leaders.ritz()
+            settled = len(theta) >= locking and (residual[:locking] <= LOCKING_RESIDUAL * theta[0]).all()
+            if settled or leaders.exhausted or leaders.products >= 6 + 4 * locking:
+                break
+        locked = images = none
+        if settled or leaders.exhausted:
+            locked, images = leaders.vectors(coordinates[:, :locking])
 
-    overlap = float(2 * gammaincinv(probe.shape[1] / 2, failure_probability))
-    space = Lanczos(gram_product, locked, images, probe, scale=leaders.scale)
-    converged, check = False, 0
-    while not converged and leaders.products + space.products + probe.shape[1] <= max_products:
-        space.grow()
-        if space.size < check and not space.exhausted:
-            continue
-        check = space.size * 13 // 12  # looking costs as much as growing once the space is large
+        overlap = float(2 * gammaincinv(probe.shape[1] / 2, failure_probability))
+        space = Lanczos(gram_product, locked, images, probe, scale=leaders.scale)
+        converged, check = False, 0
+        while not converged and leaders.products + space.products + probe.shape[1] <= max_products:
+            space.grow()
+            if space.size < check and not space.exhausted:
+                continue
+            check = space.size * 13 // 12  # looking costs as much as growing once the space is large
+            theta, _, residual = space.ritz()
+            converged = len(theta) >= count and (space.exhausted or _settled(theta, residual, count, tolerance, space))
+            if converged and missed_tolerance < np.inf:
+                converged = (
+                    space.missed_level(overlap) <= theta[count - 1] * (1 + missed_tolerance) ** 2 + space.rounding
+                )
         theta, _, residual = space.ritz()
-        converged = len(theta) >= count and (space.exhausted or _settled(theta, residual, count, tolerance, space))
-        if converged and missed_tolerance < np.inf:
-            converged = space.missed_level(overlap) <= theta[count - 1] * (1 + missed_tolerance) ** 2 + space.rounding
-    theta, _, residual = space.ritz()
-    level = space.missed_level(overlap)
-    return _report(
-        theta[:count],
-        residual[:count] + space.rounding,
-        level=level,
-        exceptions=locked.shape[1],
-        failure_probability=failure_probability,
-        products=leaders.products + space.products,
-        converged=converged,
-    )
+        level = space.missed_level(overlap)
+        return _report(
+            theta[:count],
+            residual[:count] + space.rounding,
+            level=level,
+            exceptions=locked.shape[1],
+            failure_probability=failure_probability,
+            products=leaders.products + space.products,
+            converged=converged,
+        )
 
 
 def _settled(theta: np.ndarray, residual: np.ndarray, count: int, tolerance: float, space: Lanczos) -> bool:
