@@ -89,29 +89,3 @@ def test_dropout_scales_the_attention_only():
     dropped = torch.stack([scaled_dot_product_attention(q, k, v, dropout_p=0.5) for _ in range(4000)]).mean(dim=0)
     # unbiased: 4000 drops leave a standard error of at most .03 on numbers of order 1
     assert (dropped - scaled_dot_product_attention(q, k, v)).abs().max() < 0.15
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("causal", [False, True])
-def test_time_at_4096_tokens_within_ten_percent(causal):
-    import statistics
-    import time
-
-    import torch
-    from torch.nn import functional
-
-    from rmt.pytorch import scaled_dot_product_attention
-
-    torch.manual_seed(0)
-    q, k, v = torch.randn(3, 1, 4, 4096, 64)
-
-    def seconds(function):
-        start = time.perf_counter()
-        function(q, k, v, is_causal=causal)
-        return time.perf_counter() - start
-
-    with torch.no_grad():
-        ratios = [
-            seconds(scaled_dot_product_attention) / seconds(functional.scaled_dot_product_attention) for _ in range(7)
-        ]
-    assert statistics.median(ratios) <= 1.1
