@@ -13,6 +13,7 @@ from scipy.interpolate import PchipInterpolator
 from rmt.laws.averages import ladder_values, rungs_above
 from rmt.laws.causal_equations import CausalEquations, Noise
 from rmt.laws.counting import count_above
+from rmt.laws.delegated import DelegatedLaw
 from rmt.laws.harmonics import monomials
 from rmt.laws.law import Array
 from rmt.laws.lognormal_softmax import effective_variance
@@ -25,7 +26,7 @@ _LEAST = 0.2  # where the grid for the leading values ends
 
 
 @dataclass(frozen=True)
-class CausalLaw:
+class CausalLaw(DelegatedLaw):
     """Singular values s of causal attention A over n tokens, or of A - C where not `mean` (C the uniform causal mean).
 
     beta: standard deviation of the logits; head_dim: d_k of key-query logits, None for iid ones. Row i of A is a softmax
@@ -138,26 +139,6 @@ class CausalLaw:
         below = 1 - count_above(equations, x, tolerance=1e-4)[::-1] / self.n
         cdf = np.clip(np.maximum.accumulate(below), 0.0, 1.0)
         return TabulatedLaw(x[::-1], np.append(cdf[:-1], 1.0))
-
-    @property
-    def support(self) -> Array:
-        return self.law.support
-
-    @property
-    def atoms(self) -> Array:
-        return self.law.atoms
-
-    def density(self, x: ArrayLike) -> Array:
-        return self.law.density(x)
-
-    def cdf(self, x: ArrayLike) -> Array:
-        return self.law.cdf(x)
-
-    def quantile(self, p: ArrayLike) -> Array:
-        return self.law.quantile(p)
-
-    def stieltjes(self, z: ArrayLike) -> Array:
-        return self.law.stieltjes(z)
 
     def moment(self, k: int) -> float:
         """E s^k; k = 2 exactly, k = 4 in closed form for iid logits, others from the table (whose own are 0.5-1.2 % low)."""

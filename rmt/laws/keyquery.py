@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rmt.laws.delegated import DelegatedLaw
 from rmt.laws.harmonics import harmonics, log_projection
 from rmt.laws.heavy_entries import excess_kurtosis, with_heavy_entries
 from rmt.laws.law import Array
@@ -20,7 +21,7 @@ DEGREES = 4
 
 
 @dataclass(frozen=True)
-class KeyQueryLaw:
+class KeyQueryLaw(DelegatedLaw):
     """Law of the singular values of sqrt(n) (I - 11^T/n) A, A = softmax(beta Q K^T/sqrt(d_k)), Q, K iid N(0, 1).
 
     n tokens, head_dim d_k, beta the nominal standard deviation of the logits.
@@ -71,29 +72,6 @@ class KeyQueryLaw:
     def edge(self) -> float:
         """The right end of the support."""
         return self.law.edge
-
-    @property
-    def support(self) -> Array:
-        return self.law.support
-
-    @property
-    def atoms(self) -> Array:
-        return self.law.atoms
-
-    def density(self, x: ArrayLike) -> Array:
-        return self.law.density(x)
-
-    def cdf(self, x: ArrayLike) -> Array:
-        return self.law.cdf(x)
-
-    def quantile(self, p: ArrayLike) -> Array:
-        return self.law.quantile(p)
-
-    def stieltjes(self, z: ArrayLike) -> Array:
-        return self.law.stieltjes(z)
-
-    def moment(self, k: int) -> float:
-        return self.law.moment(k)
 
     def top_value(self, k: ArrayLike) -> Array:
         """The typical k-th largest singular value; over sqrt(n) it is that of A, counted from its second."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rmt.laws.delegated import DelegatedLaw
 from rmt.laws.harmonics import harmonics, log_projection, monomials
 from rmt.laws.heavy_entries import excess_kurtosis, with_heavy_entries
 from rmt.laws.law import Array
@@ -25,7 +26,7 @@ _BULK_BINS, _TOP_BINS = 12, 12
 
 
 @dataclass(frozen=True, eq=False)
-class SharedTokensLaw:
+class SharedTokensLaw(DelegatedLaw):
     """Law of the singular values of sqrt(n) (I - 11^T/n) A, A = softmax(beta Q K^T/sqrt(d_k)), Q = X W_Q, K = X W_K.
 
     n tokens; beta multiplies logits whose variance at beta = 1 is `scales.mean`; scales from `rmt.laws.token_scales`.
@@ -87,29 +88,6 @@ class SharedTokensLaw:
         return shared_pieces(
             self.n, self.beta, self.scales, self.rows or default, self.columns or default, tilted=tilted
         )
-
-    @property
-    def support(self) -> Array:
-        return self.law.support
-
-    @property
-    def atoms(self) -> Array:
-        return self.law.atoms
-
-    def density(self, x: ArrayLike) -> Array:
-        return self.law.density(x)
-
-    def cdf(self, x: ArrayLike) -> Array:
-        return self.law.cdf(x)
-
-    def quantile(self, p: ArrayLike) -> Array:
-        return self.law.quantile(p)
-
-    def stieltjes(self, z: ArrayLike) -> Array:
-        return self.law.stieltjes(z)
-
-    def moment(self, k: int) -> float:
-        return self.law.moment(k)
 
     def top_value(self, k: ArrayLike) -> Array:
         """The typical k-th largest singular value; over sqrt(n) it is that of A, counted from its second."""
