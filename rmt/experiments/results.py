@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import html
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +49,16 @@ class Results:
     def where(self, **fields: Any) -> list[Any]:
         """The settings that have these field values."""
         return [s for s in self.samples if all(getattr(s, name) == value for name, value in fields.items())]
+
+    def along(self, field: str, *, least: int = 2, **fields: Any) -> Iterator[list[Any]]:
+        """Settings that differ in `field` only, sorted by it, in groups of at least `least`; of those with these `fields`."""
+        groups: dict[Any, list[Any]] = {}
+        for setting in self.where(**fields):
+            record = tuple((f.name, getattr(setting, f.name)) for f in dataclasses.fields(setting) if f.name != field)
+            groups.setdefault(record, []).append(setting)
+        for members in groups.values():
+            if len(members) >= least:
+                yield sorted(members, key=lambda s: getattr(s, field))
 
     @functools.cached_property
     def rows(self) -> list[dict[str, Any]]:

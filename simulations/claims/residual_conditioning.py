@@ -9,7 +9,7 @@ import numpy as np
 
 from rmt.statistics.claims import Claim, exponent_claim
 from rmt.theorems.residual import COLLAPSE, ROUNDING, SOURCE, score_deviation
-from simulations.claims.residual_groups import draws_of, groups_along, in_every_draw, scales
+from simulations.claims.residual_groups import draws_of, in_every_draw, scales
 
 if TYPE_CHECKING:
     from rmt.experiments.results import Results
@@ -28,7 +28,7 @@ def _words(setting: Any) -> str:
 
 def _linear(results: Results) -> Iterator[Claim]:
     """s_min grows like the skip scale (where the rows of attention itself do not count)."""
-    for group in groups_along(results, "skip_scale", values="gaussian"):
+    for group in results.along("skip_scale", values="gaussian"):
         kept = [s for s in group if s.skip_scale >= 0.25]
         if len(kept) >= 3 and kept[0].n <= 0.8 * kept[0].width:
             yield exponent_claim(
@@ -45,7 +45,7 @@ def _linear(results: Results) -> Iterator[Claim]:
 
 def _collapse(results: Results) -> Iterator[Claim]:
     """Without the skip, s_2/s_1 against the head dimension; expected where scores deviate by at most 1."""
-    for group in groups_along(results, "head_dim", least=3, skip_scale=0.0, values="gaussian"):
+    for group in results.along("head_dim", least=3, skip_scale=0.0, values="gaussian"):
         first = group[0]
         if first.scaling not in COLLAPSE:
             continue
@@ -65,7 +65,7 @@ def _collapse(results: Results) -> Iterator[Claim]:
 
 def _better(results: Results) -> Iterator[Claim]:
     """On the same draws, no skip lowers s_min."""
-    for group in groups_along(results, "skip_scale", values="gaussian"):
+    for group in results.along("skip_scale", values="gaussian"):
         if group[0].skip_scale == 0:
             alone = draws_of(results, group[0], "smallest_singular_value")
             ratios = [draws_of(results, s, "smallest_singular_value") / alone for s in group[1:]]
@@ -79,7 +79,7 @@ def _better(results: Results) -> Iterator[Claim]:
 
 def _lower_bound(results: Results) -> Iterator[Claim]:
     """The stronger statement fails: attention can take away from what the skip brings."""
-    for group in groups_along(results, "skip_scale", least=1, values="gaussian"):
+    for group in results.along("skip_scale", least=1, values="gaussian"):
         kept = [s for s in group if s.skip_scale > 0]
         if kept:
             yield in_every_draw(

@@ -11,7 +11,7 @@ from scipy import special
 
 from rmt.statistics.claims import Claim, bound_claim
 from rmt.theorems.residual_convergence import SOURCE
-from simulations.claims.residual_groups import draws_of, groups_along, in_every_draw, mostly, scales
+from simulations.claims.residual_groups import draws_of, in_every_draw, mostly, scales
 
 if TYPE_CHECKING:
     from rmt.experiments.results import Results
@@ -23,7 +23,7 @@ SKIP = 0.25  # skip scales from which on the paper's statements are expected to 
 def all_claims(results: Results) -> list[Claim]:
     """Every claim that the settings of this sweep can speak to."""
     found: list[Claim] = []
-    for group in groups_along(results, "skip_scale", least=1):
+    for group in results.along("skip_scale", least=1):
         kept = [s for s in group if s.skip_scale >= SKIP]
         if group[0].data != "sentences":
             if kept:
@@ -37,12 +37,12 @@ def all_claims(results: Results) -> list[Claim]:
 def sentence(results: Results) -> str:
     """Median loss over its start at the end of training, by data and skip scale."""
     parts = []
-    for group in groups_along(results, "skip_scale", least=1):
+    for group in results.along("skip_scale", least=1):
         ends = [np.nanmedian(draws_of(results, s, "final_loss_ratio")) for s in group if _defined(results, s)]
         if ends:
             depth = f", depth {group[0].depth}" if group[0].depth > 1 else ""
             parts.append(f"{group[0].data}{depth}: " + ", ".join(f"{end:.1e}" for end in ends))
-    named = scales(next(groups_along(results, "skip_scale", least=1)))
+    named = scales(next(results.along("skip_scale", least=1)))
     return f"Median final loss over the first one, skip scale {named}: " + "; ".join(parts) + "."
 
 
@@ -199,7 +199,7 @@ def _regression(y: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _deeper(results: Results) -> Iterator[Claim]:
     """Whether more layers end lower."""
-    for group in groups_along(results, "depth"):
+    for group in results.along("depth"):
         ends = [draws_of(results, s, "final_loss_ratio") for s in group]
         words = _words(group[0], scale=True).replace(f", depth {group[0].depth}", "")
         yield mostly(
@@ -214,7 +214,7 @@ def _deeper(results: Results) -> Iterator[Claim]:
 
 def _collapse(results: Results) -> Iterator[Claim]:
     """Tokens of deep networks at initialisation: s_2/s_1 with the skip against without it."""
-    for group in groups_along(results, "skip_scale"):
+    for group in results.along("skip_scale"):
         if group[0].skip_scale == 0 and group[0].depth > 1:
             alone = draws_of(results, group[0], "token_gap_ratio")
             yield in_every_draw(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,17 +14,6 @@ if TYPE_CHECKING:
     from rmt.experiments.results import Results
 
 ENOUGH = 8  # draws from which on draws without exception support a statement
-
-
-def groups_along(results: Results, field: str, *, least: int = 2, **fields: Any) -> Iterator[list[Any]]:
-    """Settings that differ in one field only, sorted by it, in groups of at least `least`."""
-    groups: dict[Any, list[Any]] = {}
-    for setting in results.where(**fields):
-        record = tuple((f.name, getattr(setting, f.name)) for f in dataclasses.fields(setting) if f.name != field)
-        groups.setdefault(record, []).append(setting)
-    for members in groups.values():
-        if len(members) >= least:
-            yield sorted(members, key=lambda s: getattr(s, field))
 
 
 def in_every_draw(claim: str, ratios: Iterable[np.ndarray], *, expected: str | None, source: str) -> Claim:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rmt.statistics.claims import Claim
 from rmt.statistics.contrasts import ratio_claim
-from simulations.claims.softmax_groups import OWN, above_claim, along, draws_of, label
+from simulations.claims.softmax_groups import OWN, above_claim, draws_of, label
 
 if TYPE_CHECKING:
     from rmt.experiments.results import Results
@@ -32,7 +32,7 @@ def comparison_claims(results: Results) -> Iterator[Claim]:
 
 def _rivals(results: Results) -> Iterator[Claim | None]:
     """Final excess of each rival over that of Algorithm 1, at the largest n, each from its natural start."""
-    for _, group in along(results, "n", optimizer="preconditioned", start="spectral", regularizer="on"):
+    for group in results.along("n", optimizer="preconditioned", start="spectral", regularizer="on"):
         own = group[-1]
         for rival in results.where(n=own.n, condition=own.condition, contexts=own.contexts, tau=own.tau):
             if rival.optimizer not in OWN and rival.start != "spectral" and rival.regularizer == "off":
@@ -48,7 +48,7 @@ def _rivals(results: Results) -> Iterator[Claim | None]:
 
 def _start(results: Results) -> Iterator[Claim | None]:
     """Whether training from the spectral start loses what the start had: the bias of a softmax over n tokens comes in."""
-    for _, group in along(results, "n", optimizer="preconditioned", start="spectral", regularizer="on"):
+    for group in results.along("n", optimizer="preconditioned", start="spectral", regularizer="on"):
         own = group[-1]
         yield above_claim(
             f"n = {own.n}, {label(own)}: training ends above its own start",
@@ -82,7 +82,8 @@ def _ingredients(results: Results) -> Iterator[Claim | None]:
 
 def _covariance(results: Results) -> Iterator[Claim | None]:
     """What the condition number of the covariance changes: the end of a run, and the steps of the population descent."""
-    for first, group in along(results, "condition"):
+    for group in results.along("condition"):
+        first = group[0]
         low, high = group[0], group[-1]
         name = f"n = {first.n}, {label(first, without='condition')}"
         yield above_claim(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,17 +13,6 @@ if TYPE_CHECKING:
     from rmt.experiments.results import Results
 
 OWN = ("preconditioned", "renormalised")  # Algorithm 1 and its variant
-
-
-def along(results: Results, field: str, **fields: Any) -> Iterator[tuple[Any, list[Any]]]:
-    """(first, members): settings that differ in one field only, in groups of two and more, sorted by it."""
-    groups: dict[Any, list[Any]] = {}
-    for setting in results.where(**fields):
-        record = tuple((f.name, getattr(setting, f.name)) for f in dataclasses.fields(setting) if f.name != field)
-        groups.setdefault(record, []).append(setting)
-    for members in groups.values():
-        if len(members) > 1:
-            yield members[0], sorted(members, key=lambda s: getattr(s, field))
 
 
 def draws_of(results: Results, setting: Any, quantity: str) -> np.ndarray:

@@ -12,7 +12,7 @@ from rmt.statistics.claims import Claim, exponent_claim
 from rmt.statistics.contrasts import ratio_claim
 from rmt.theorems.softmax_contexts import best_tau, spectral_start_distance_squared, spectral_start_excess
 from rmt.theorems.softmax_predictions import training_predictions
-from simulations.claims.softmax_groups import OWN, along, draws_of, label
+from simulations.claims.softmax_groups import OWN, draws_of, label
 
 if TYPE_CHECKING:
     from rmt.experiments.results import Results
@@ -32,7 +32,8 @@ def scaling_claims(results: Results) -> Iterator[Claim]:
 
 def _excess(results: Results) -> Iterator[Claim]:
     """Algorithm 1: -1 with one context and not -2; with n contexts we say neither beforehand."""
-    for first, group in along(results, "n"):
+    for group in results.along("n"):
+        first = group[0]
         if first.optimizer not in OWN or len(group) < 3:
             continue
         one = first.contexts == "one"
@@ -50,7 +51,8 @@ def _excess(results: Results) -> Iterator[Claim]:
 
 def _distance(results: Results) -> Iterator[Claim]:
     """The spectral start comes closer to the minima like n^-1/2, and how often it is too far to be safe."""
-    for first, group in along(results, "n", start="spectral", optimizer="preconditioned"):
+    for group in results.along("n", start="spectral", optimizer="preconditioned"):
+        first = group[0]
         if len(group) < 3:
             continue
         failed = [draws_of(results, s, "start_failed") for s in group]
@@ -118,7 +120,8 @@ def _levels(results: Results) -> Iterator[Claim]:
 
 def _balance(results: Results) -> Iterator[Claim]:
     """The tau with the least error on fresh prompts, against the closed form; the grid of the sweep decides how finely."""
-    for first, group in along(results, "tau", optimizer="preconditioned", start="spectral", contexts="one"):
+    for group in results.along("tau", optimizer="preconditioned", start="spectral", contexts="one"):
+        first = group[0]
         if len(group) < 3:
             continue
         means = [float(np.nanmean(draws_of(results, s, "prompt_error"))) for s in group]

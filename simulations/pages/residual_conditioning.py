@@ -9,7 +9,6 @@ import numpy as np
 
 from rmt import figures
 from rmt.statistics.estimate import Estimate
-from simulations.claims.residual_groups import groups_along
 
 if TYPE_CHECKING:
     from rmt.experiments.results import Results
@@ -20,7 +19,7 @@ SHOWN = 4  # series per panel
 def page(results: Results) -> Any:
     """Three panels for independent tokens, or for the first correlation there is; attention alone is the dotted level."""
     correlation = min(s.correlation for s in results.settings)
-    groups = list(groups_along(results, "skip_scale", least=1, correlation=correlation))[:SHOWN]
+    groups = list(results.along("skip_scale", least=1, correlation=correlation))[:SHOWN]
     panels = {
         "smallest_singular_value": "Smallest singular value of Attn(X) + skip X",
         "largest_singular_value": "Largest singular value",

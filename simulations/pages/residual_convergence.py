@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rmt import figures
-from simulations.claims.residual_groups import groups_along
 
 if TYPE_CHECKING:
     from rmt.experiments.results import Results
@@ -17,7 +16,7 @@ SHOWN, PANELS = 4, 4  # series per panel, kinds of data per page
 
 def page(results: Results) -> Any:
     """A row for each kind of data and depth, up to four: loss on the left, s_min (or nothing, for sentences) on the right."""
-    groups = list(groups_along(results, "skip_scale", least=1))[:PANELS]
+    groups = list(results.along("skip_scale", least=1))[:PANELS]
     with figures.style():
         figure, axes = figures.page(len(groups), 2, width=9.6, height=2.4)
         for (left, right), group in zip(axes, groups, strict=True):
