@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rmt.experiments.results import Results
+from rmt.experiments.table import varying_fields
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +37,7 @@ def chapter(results: Results, *, folder: Path) -> Chapter:
     experiment = results.experiment
     command = f"python -m simulations.{experiment.name} --seed {results.seed}"
     question, *paragraphs = [" ".join(part.split()) for part in experiment.doc.split("\n\n")]
+    varying = varying_fields(row["setting"] for row in results.rows)
     rows = [row for row in results.rows if not experiment.headline or row["quantity"] in experiment.headline]
     return Chapter(
         name=experiment.name,
@@ -43,7 +45,7 @@ def chapter(results: Results, *, folder: Path) -> Chapter:
         text=tuple(paragraphs),
         summary=results.summary,
         tally=tuple(Counter(row["verdict"] for row in results.rows).most_common()),
-        rows=tuple(_cells(row, _varying(results)) for row in rows if row["predicted"] is not None),
+        rows=tuple(_cells(row, varying) for row in rows if row["predicted"] is not None),
         claims=tuple(results.claims),
         figure=_figure(results, folder, command),
         command=command,
@@ -58,12 +60,6 @@ def _figure(results: Results, folder: Path, command: str) -> Path | None:
 
     recipe = {"command": command, "seed": results.seed, **results.provenance}
     return save(results.experiment.figure(results), folder / f"{results.experiment.name}.png", recipe=recipe)[0]
-
-
-def _varying(results: Results) -> list[str]:
-    """The fields of the setting that differ within the sweep."""
-    settings = [row["setting"] for row in results.rows]
-    return [name for name in settings[0] if len({setting[name] for setting in settings}) > 1] if settings else []
 
 
 def _cells(row: dict[str, Any], varying: list[str]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ def print_results(results: Results, *, file: IO[str] | None = None) -> None:
 
     headline = results.experiment.headline
     rows = [row for row in results.rows if not headline or row["quantity"] in headline]
-    varying = _varying([row["setting"] for row in results.rows])
+    varying = varying_fields([row["setting"] for row in results.rows])
     table = Table(title=results.experiment.name, caption=_caption(results, len(rows)), caption_justify="left")
     for name in varying:
         table.add_column(name.replace("_", " "), justify="right", no_wrap=True)
@@ -52,7 +52,7 @@ def print_plan(planned: Plan, missing: int, *, file: IO[str] | None = None) -> N
     """Print the tasks of a dry run, one line a setting, with memory and rough time."""
     from rich.table import Table
 
-    varying = _varying([as_record(setting) for setting in planned.settings])
+    varying = varying_fields([as_record(setting) for setting in planned.settings])
     table = Table(title=f"{planned.experiment.name}: dry run", caption=plan_sentence(planned, missing))
     for name in (*varying, "blocks", "memory", "seconds"):
         table.add_column(name.replace("_", " "), justify="right")
@@ -110,7 +110,8 @@ def _caption(results: Results, shown: int) -> str:
     return "\n".join(lines)
 
 
-def _varying(records: Iterable[dict[str, Any]]) -> list[str]:
+def varying_fields(records: Iterable[dict[str, Any]]) -> list[str]:
+    """The fields that tell the settings of a sweep apart, in their order."""
     records = list(records)
     if not records:
         return []

@@ -19,7 +19,6 @@ Median slack of the bound 1.07 to 1.12 where value_dim >= n; for value_dim < n i
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 from rmt.theorems.prediction import Bound, Exact, Prediction, relative_band
 
@@ -66,9 +65,3 @@ def jacobian_predictions(*, n: int, rank: int, value_dim: int) -> dict[str, Pred
 def gauge_bound() -> Prediction:
     """|J g|/(|J| |g|) for g = (W_Q G, -W_K G^T, 0): zero, up to rounding."""
     return Bound(value=1e-10, side="upper", source=SOURCE, validity="scores depend on W_Q W_K^T alone")
-
-
-def _bound(value: float, side: Literal["upper", "lower"], n: int, rank: int) -> Prediction:
-    """Of the median: condition numbers have heavy tails."""
-    validity = f"n = {n} <= rank {rank} of the tokens"
-    return Bound(value=value, side=side, source=SOURCE, validity=validity, statistic="median")
