@@ -109,7 +109,7 @@ def predict(setting: NetworkSetting) -> dict[str, Any]:
 
 def claims(results: Results) -> list[Any]:
     """A verdict on each of (i), (ii), (iii)."""
-    from simulations.pages.cause_and_effect_claims import judged
+    from simulations.claims.cause_and_effect import judged
 
     return judged(results)
 

@@ -163,14 +163,14 @@ def cost(setting: Setting, bench: Bench) -> Cost:
 
 def claims(results: Results) -> list[Any]:
     """Effects seed by seed with their intervals, and the paper's statements about training."""
-    from simulations.pages.conditioned_training_claims import all_claims
+    from simulations.claims.conditioned_training import all_claims
 
     return all_claims(results)
 
 
 def summary(results: Results) -> str:
     """The effect of every variant on the test set, with its interval, whatever its sign."""
-    from simulations.pages.conditioned_training_claims import sentence
+    from simulations.claims.conditioned_training import sentence
 
     return sentence(results)
 

@@ -238,14 +238,14 @@ def cost(setting: Setting, bench: Bench) -> Cost:
 
 def claims(results: Results) -> list[Any]:
     """The paper's statements on the Jacobian, ours, and the counterexamples."""
-    from simulations.pages.jacobian_conditioning_claims import all_claims
+    from simulations.claims.jacobian_conditioning import all_claims
 
     return all_claims(results)
 
 
 def summary(results: Results) -> str:
     """What the corrections did to kappa(J)."""
-    from simulations.pages.jacobian_conditioning_claims import sentence
+    from simulations.claims.jacobian_conditioning import sentence
 
     return sentence(results)
 

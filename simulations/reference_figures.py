@@ -173,7 +173,7 @@ def predict(setting: Setting) -> dict[str, Any]:
 
 def claims(results: Results) -> list[Any]:
     """Numbers read off the publication, and what theory says of the curves."""
-    from simulations.pages.reference_claims import judged
+    from simulations.claims.reference_figures import judged
 
     return judged(results)
 

@@ -115,7 +115,7 @@ def leading(operator: Any, stream: Any, draw: int) -> tuple[float, float]:
 
 def claims(results: Results) -> list[Any]:
     """Whether the gap explains the rank, and what the repairs do."""
-    from simulations.pages.variants_claims import judged
+    from simulations.claims.variants import judged
 
     return judged(results)
 

@@ -127,14 +127,14 @@ def cost(setting: Setting, bench: Bench) -> Cost:
 
 def claims(results: Results) -> list[Any]:
     """The paper's statements on weights, and ours."""
-    from simulations.pages.weight_conditioning_claims import all_claims
+    from simulations.claims.weight_conditioning import all_claims
 
     return all_claims(results)
 
 
 def summary(results: Results) -> str:
     """What this means for a practitioner."""
-    from simulations.pages.weight_conditioning_claims import sentence
+    from simulations.claims.weight_conditioning import sentence
 
     return sentence(results)
 

@@ -86,7 +86,7 @@ def predict(setting: Setting, *, equations_up_to: float = math.inf) -> dict[str,
 
 def claims(results: Results) -> list[Any]:
     """How s2 falls with n, and what is special about softmax."""
-    from simulations.pages.width_collapse_claims import width_claims
+    from simulations.claims.width_collapse import width_claims
 
     return width_claims(results)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from rmt import figures
 from rmt.statistics.estimate import Estimate
-from simulations.pages.conditioned_training_claims import SINGULAR, Arm, arms
+from simulations.claims.conditioned_training import SINGULAR, Arm, arms
 
 if TYPE_CHECKING:
     from rmt.experiments.results import Results

@@ -12,8 +12,8 @@ from rmt.experiments.experiment import Bench
 from rmt.experiments.results import Results
 from rmt.experiments.setting import Meaningless
 from rmt.streams import stream
+from simulations.claims.conditioned_training import all_claims, arms, effect_claim, sentence
 from simulations.conditioned_training import EXPERIMENT, Setting, main
-from simulations.pages.conditioned_training_claims import all_claims, arms, effect_claim, sentence
 from simulations.training.data import LISTOPS, listops, listops_value, load, patches, text
 from tests.experiments.document import SCHEMA
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from rmt.experiments.cli import run_experiment
+from simulations.claims.jacobian_conditioning import rank_claim
 from simulations.jacobian_conditioning import EXPERIMENT, Setting
-from simulations.pages.jacobian_conditioning_claims import rank_claim
 from tests.experiments.document import SCHEMA
 
 
