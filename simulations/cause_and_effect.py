@@ -20,9 +20,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from rmt.experiments.cli import run_experiment
-from rmt.experiments.experiment import Bench, Cost, Experiment
+from rmt.experiments.experiment import Bench, Cost, Experiment, by_quantity
 from simulations.gradient_norms import factors
-from simulations.networks.measure import network_cost, tokens_along
+from simulations.networks.measure import first_head, network_cost, tokens_along
 from simulations.networks.setting import NetworkSetting, network_of
 
 if TYPE_CHECKING:
@@ -33,25 +33,18 @@ DOSES = (0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0)
 
 def measure(setting: NetworkSetting, draws: range, stream: Any, bench: Bench) -> dict[str, Any]:
     """Gap and effects of each draw."""
-    import numpy as np
 
-    records = [_one_draw(setting, draw, stream, bench) for draw in draws]
-    return {name: np.array([record[name] for record in records]) for name in records[0]}
+    return by_quantity(_one_draw(setting, draw, stream, bench) for draw in draws)
 
 
 def _one_draw(setting: NetworkSetting, draw: int, stream: Any, bench: Bench) -> dict[str, Any]:
-    from rmt.attention.layer import heads_of
-    from rmt.attention.norms import normed
     from rmt.observables import tokens
     from rmt.observables.collapse import split_cosine, split_spectrum
     from simulations.variants import leading
 
     network = network_of(setting, bench)
-    X, first = network.start(stream, draw), network.layer(stream, draw, 1)
-    Z = normed(X, setting.norm_kind) if setting.norm == "pre" else X
-    operator = heads_of(first, Z)[0]
+    operator, branch = first_head(network, setting, stream, draw)
     s1, s2 = leading(operator, stream, draw)
-    branch = operator.on_split(Z.times(first.weights.value[:, : first.weights.value.shape[1] // network.groups]))
     spectra = [split_spectrum(branch)]
     for X in tokens_along(network, setting, stream, draw):
         spectra.append(split_spectrum(X))

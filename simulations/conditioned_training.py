@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from rmt.experiments import flags
 from rmt.experiments.cli import run_experiment
-from rmt.experiments.experiment import Bench, Cost, Experiment
+from rmt.experiments.experiment import Bench, Cost, Experiment, by_quantity
 from rmt.experiments.run import prepare
 from rmt.experiments.setting import Meaningless, check_fields, choice, integer, real, text
 
@@ -97,12 +97,10 @@ class Setting:
 
 def measure(setting: Setting, draws: range, stream: Any, bench: Bench) -> dict[str, Any]:
     """Train once per draw."""
-    import numpy as np
     import torch
 
     torch.set_num_threads(1)
-    records = [_one_draw(setting, draw, stream) for draw in draws]
-    return {name: np.array([record[name] for record in records]) for name in records[0]}
+    return by_quantity(_one_draw(setting, draw, stream) for draw in draws)
 
 
 def _one_draw(setting: Setting, draw: int, stream: Any) -> dict[str, Any]:

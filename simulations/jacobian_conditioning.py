@@ -21,7 +21,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from rmt.experiments.cli import run_experiment
-from rmt.experiments.experiment import Bench, Cost, Experiment
+from rmt.experiments.experiment import Bench, Cost, Experiment, by_quantity
 from rmt.experiments.setting import Meaningless, check_fields, choice, integer, real
 
 if TYPE_CHECKING:
@@ -89,10 +89,8 @@ class Setting:
 
 def measure(setting: Setting, draws: range, stream: Any, bench: Bench) -> dict[str, Any]:
     """Extreme singular values of J, what bounds them, and how soft attention is; a singular J leaves kappa undefined."""
-    import numpy as np
 
-    records = [_one_draw(setting, draw, stream) for draw in draws]
-    return {name: np.array([record[name] for record in records]) for name in records[0]}
+    return by_quantity(_one_draw(setting, draw, stream) for draw in draws)
 
 
 def layer(setting: Setting, draw: int, stream: Any) -> Any:

@@ -16,7 +16,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from rmt.experiments.cli import run_experiment
-from rmt.experiments.experiment import Bench, Cost, Experiment
+from rmt.experiments.experiment import Bench, Cost, Experiment, by_quantity
 from rmt.experiments.setting import check_fields, integer, real
 
 if TYPE_CHECKING:
@@ -40,10 +40,8 @@ class Setting:
 
 def measure(setting: Setting, draws: range, stream: Any, bench: Bench) -> dict[str, Any]:
     """Observables of each draw of A; the leading pair of singular vectors is that of A - 11^T/n."""
-    import numpy as np
 
-    records = [_one_draw(setting, draw, stream, bench) for draw in draws]
-    return {name: np.array([record[name] for record in records]) for name in records[0]}
+    return by_quantity(_one_draw(setting, draw, stream, bench) for draw in draws)
 
 
 def _one_draw(setting: Setting, draw: int, stream: Any, bench: Bench) -> dict[str, float]:

@@ -16,7 +16,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from rmt.experiments.cli import run_experiment
-from rmt.experiments.experiment import Bench, Cost, Experiment
+from rmt.experiments.experiment import Bench, Cost, Experiment, by_quantity
 from rmt.experiments.setting import check_fields, choice
 from simulations.networks import published
 
@@ -44,13 +44,11 @@ class Setting:
 
 def measure(setting: Setting, draws: range, stream: Any, bench: Bench) -> dict[str, Any]:
     """The curves of one figure, one quantity a curve."""
-    import numpy as np
 
     one = {"V": _language, "VI": _language, "VII": _nine, "VIII": _gradients, "X": _looking, "XI": _looking}.get(
         setting.panels, _eigenvalues
     )
-    records = [one(setting, stream, draw) for draw in draws]
-    return {name: np.array([record[name] for record in records]) for name in records[0]}
+    return by_quantity(one(setting, stream, draw) for draw in draws)
 
 
 def _nine(setting: Setting, stream: Any, draw: int) -> dict[str, Any]:

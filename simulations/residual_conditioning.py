@@ -16,7 +16,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from rmt.experiments.cli import run_experiment
-from rmt.experiments.experiment import Bench, Cost, Experiment
+from rmt.experiments.experiment import Bench, Cost, Experiment, by_quantity
 from rmt.experiments.setting import check_fields, choice, integer, real
 
 if TYPE_CHECKING:
@@ -52,14 +52,13 @@ class Setting:
 
 def measure(setting: Setting, draws: range, stream: Any, bench: Bench) -> dict[str, Any]:
     """Extreme singular values of each draw."""
-    import numpy as np
 
-    records = [_one_draw(setting, draw, stream, bench) for draw in draws]
-    return {name: np.array([record[name] for record in records]) for name in records[0]}
+    return by_quantity(_one_draw(setting, draw, stream, bench) for draw in draws)
 
 
 def _one_draw(setting: Setting, draw: int, stream: Any, bench: Bench) -> dict[str, float]:
     from rmt.observables.extremes import extreme_singular_values
+    from rmt.observables.one_layer import leading
     from rmt.regression.residual_attention import ResidualAttention, score_norm, score_scaling
 
     layer = ResidualAttention(
@@ -79,6 +78,9 @@ def _one_draw(setting: Setting, draw: int, stream: Any, bench: Bench) -> dict[st
     scaling = score_scaling(setting.scaling, width=setting.columns, head_dim=setting.head_dim)
     scores = score_norm(queries, keys, scaling.factor) / setting.n
     largest, smallest = found.largest, found.smallest
+    over = math.nan
+    if scores > 0 and setting.n > 2:
+        over = float(leading(P, stream, draw, count=2, start=P.column_sums).values[1]) / scores
     return {
         "smallest_singular_value": smallest,
         "given_draw:smallest_singular_value": tokens,
@@ -87,20 +89,8 @@ def _one_draw(setting: Setting, draw: int, stream: Any, bench: Bench) -> dict[st
         "inverse_condition_number": smallest / largest if largest > 0 else math.nan,
         "gap_ratio": found.second / largest if min(setting.n, setting.columns) > 1 and largest > 0 else math.nan,
         "smallest_over_tokens": smallest / tokens if tokens > 0 else math.nan,
-        "second_over_scores": _second(P, stream, draw) / scores if scores > 0 and setting.n > 2 else math.nan,
+        "second_over_scores": over,
     }
-
-
-def _second(P: Any, stream: Any, draw: int) -> float:
-    """s_2 of the attention matrix."""
-    from rmt.arrays import CPU
-    from rmt.kernels import kernels_for
-    from rmt.linalg.top_singular import top_singular_values
-
-    words = stream.within("lanczos").words("probe", draw)
-    probe = kernels_for(CPU).variates(words, 0, P.n, 1)
-    top = top_singular_values(P.gram_product, P.n, probe=probe, start=P.column_sums)
-    return float(top.values[1])
 
 
 def predict(setting: Setting) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from rmt.experiments.cli import run_experiment
-from rmt.experiments.experiment import Bench, Cost, Experiment
+from rmt.experiments.experiment import Bench, Cost, Experiment, by_quantity
 from rmt.experiments.setting import Meaningless, check_fields, choice, integer, real, text
 
 if TYPE_CHECKING:
@@ -89,12 +89,10 @@ def _variables(setting: Setting) -> int:
 
 def measure(setting: Setting, draws: range, stream: Any, bench: Bench) -> dict[str, Any]:
     """One training run per draw; see `simulations.records.residual_training` for what is recorded."""
-    import numpy as np
 
     from simulations.records.residual_training import record_of
 
-    records = [record_of(setting, stream, draw, lags=LAGS) for draw in draws]
-    return {name: np.array([record[name] for record in records]) for name in records[0]}
+    return by_quantity(record_of(setting, stream, draw, lags=LAGS) for draw in draws)
 
 
 def predict(setting: Setting) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rmt.experiments.cli import run_experiment
-from rmt.experiments.experiment import Bench, Cost, Experiment
+from rmt.experiments.experiment import Bench, Cost, Experiment, by_quantity
 from simulations.networks.growth import gradient_growth
-from simulations.networks.measure import network_cost, tokens_along
+from simulations.networks.measure import first_head, network_cost, tokens_along
 from simulations.networks.setting import NetworkSetting, network_of
 
 if TYPE_CHECKING:
@@ -53,26 +53,19 @@ SPECTRUM = 1024  # up to here all singular values of the altered matrix are comp
 
 def measure(setting: NetworkSetting, draws: range, stream: Any, bench: Bench) -> dict[str, Any]:
     """Gap, ranks and gradient growth of each draw."""
-    import numpy as np
 
-    records = [_one_draw(setting, draw, stream, bench) for draw in draws]
-    return {name: np.array([record[name] for record in records]) for name in records[0]}
+    return by_quantity(_one_draw(setting, draw, stream, bench) for draw in draws)
 
 
 def _one_draw(setting: NetworkSetting, draw: int, stream: Any, bench: Bench) -> dict[str, Any]:
     import numpy as np
 
-    from rmt.attention.layer import heads_of
-    from rmt.attention.norms import normed
     from rmt.observables import tokens
     from rmt.observables.collapse import split_cosine, split_spectrum
 
     network = network_of(setting, bench)
-    X, first = network.start(stream, draw), network.layer(stream, draw, 1)
-    Z = normed(X, setting.norm_kind) if setting.norm == "pre" else X
-    operator = heads_of(first, Z)[0]
+    operator, branch = first_head(network, setting, stream, draw)
     s1, s2 = leading(operator, stream, draw)
-    branch = operator.on_split(Z.times(first.weights.value[:, : first.weights.value.shape[1] // network.groups]))
     ranks, cosines = [], []
     for X in tokens_along(network, setting, stream, draw):
         ranks.append(float(tokens.token_stable_rank(split_spectrum(X))))

@@ -18,7 +18,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from rmt.experiments.cli import run_experiment
-from rmt.experiments.experiment import Bench, Cost, Experiment
+from rmt.experiments.experiment import Bench, Cost, Experiment, by_quantity
 from simulations.layers.setting import Setting, heads
 
 if TYPE_CHECKING:
@@ -29,10 +29,8 @@ SPECTRUM_SECONDS = {"none": 0.0, "full": 6e-11, "eigenvalues": 1.2e-9}  # times 
 
 def measure(setting: Setting, draws: range, stream: Any, bench: Bench) -> dict[str, Any]:
     """Observables of each draw."""
-    import numpy as np
 
-    records = [_one_draw(setting, draw, stream, bench) for draw in draws]
-    return {name: np.array([record[name] for record in records]) for name in records[0]}
+    return by_quantity(_one_draw(setting, draw, stream, bench) for draw in draws)
 
 
 def _one_draw(setting: Setting, draw: int, stream: Any, bench: Bench) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import dataclasses
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -105,6 +105,14 @@ class Experiment:
         """The docstring of the experiment's module."""
         module = sys.modules.get(self.measure.__module__)
         return (getattr(module, "__doc__", None) or self.name).strip()
+
+
+def by_quantity(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Records of single draws, all with the same names, as arrays with one entry (or row) per draw."""
+    import numpy as np
+
+    held = list(records)
+    return {name: np.array([record[name] for record in held]) for name in held[0]}
 
 
 def load(reference: str) -> Experiment:

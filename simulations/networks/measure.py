@@ -47,6 +47,18 @@ def along_depth(setting: NetworkSetting, draws: range, stream: Any, bench: Bench
     return {**found, "_collapse_depth_bf16": collapsed}
 
 
+def first_head(network: Any, setting: NetworkSetting, stream: Any, draw: int) -> tuple[Any, Any]:
+    """The operator of the first head of the first layer, and what it makes of its values: the branch before any skip."""
+    from rmt.attention.layer import heads_of
+    from rmt.attention.norms import normed
+
+    X, first = network.start(stream, draw), network.layer(stream, draw, 1)
+    Z = normed(X, setting.norm_kind) if setting.norm == "pre" else X
+    operator = heads_of(first, Z)[0]
+    columns = first.weights.value.shape[1] // network.groups
+    return operator, operator.on_split(Z.times(first.weights.value[:, :columns]))
+
+
 def tokens_along(network: Any, setting: NetworkSetting, stream: Any, draw: int) -> Any:
     """Tokens after each layer, rounded to bfloat16 there where the setting says so."""
     from rmt.attention.layer import layer_forward
