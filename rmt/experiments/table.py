@@ -136,7 +136,8 @@ def _number(value: float | None) -> str:
 
 
 def _interval(pair: list[float] | None) -> str:
-    return "-" if pair is None else f"[{pair[0]:.4g}, {pair[1]:.4g}]".replace("[", "\\[")
+    """Escaped, since rich reads a bracket as a style; as many digits as the number inside it has."""
+    return "-" if pair is None else rf"\[{_number(pair[0])}, {_number(pair[1])}]"
 
 
 def _cell(value: Any) -> str:
