@@ -19,8 +19,9 @@ from scipy import special
 
 from rmt.statistics.compare import decide
 from rmt.statistics.estimate import Estimate, Statistic
-from rmt.statistics.fits import Fit, fit_limit, fit_slope
+from rmt.statistics.fits import Fit, fit_decay, fit_limit, fit_slope
 from rmt.statistics.points import SMALLEST_MISFIT, Points, points
+from rmt.theorems.prediction import Limit
 
 CONTRADICTION_LEVEL = 1e-3
 Side = Literal["upper", "lower"]
@@ -105,6 +106,39 @@ def limit_claim(
     )
     blank = Claim(claim, along, predicted, None, None, expected, "undecided", source, said)
     return _from_fit(blank, fit, problem, around(predicted, tolerance))
+
+
+def decay_claim(
+    claim: str,
+    x: Sequence[float],
+    draws: Sequence[Any],
+    *,
+    limit: Limit,
+    tolerance: float = 0.15,
+    expected: str | None = None,
+    misfit: float = 0.02,
+) -> Claim:
+    """Judge |statistic - value| ~ x^-exponent, as a limit states it, within an absolute `tolerance` of the exponent.
+
+    At least 5 sizes, at each of which the deviation is three of its errors or more, all on one side of the value.
+    `misfit` is relative to the deviation: what terms beyond the stated correction may still add to it.
+    """
+    blank = Claim(claim, limit.along, limit.exponent, None, None, expected, "undecided", limit.source, "")
+    if limit.value is None or limit.exponent is None:
+        return dataclasses.replace(blank, detail="the limit has no value or states no rate")
+    away = [np.asarray(one, dtype=float).ravel() - limit.value for one in draws]
+    side = 1 if sum(float(np.mean(one)) for one in away if one.size) > 0 else -1
+    found = points(x, [side * one for one in away], limit.statistic, misfit=misfit)
+    problem = _problem(found, 5)
+    if isinstance(found, str) or problem:
+        return dataclasses.replace(blank, detail=problem)
+    unseen = found.x[found.y < 3 * found.error]
+    if unseen.size:
+        return dataclasses.replace(blank, detail=f"deviation at {limit.along} = {unseen[0]:g} below three errors")
+    fit = fit_decay(found, correction=limit.correction, level=CONTRADICTION_LEVEL)
+    detail = f"decay of the deviation from {limit.value:g} over {len(x)} sizes, tolerance {tolerance:g}"
+    band = (limit.exponent - tolerance, limit.exponent + tolerance)
+    return _from_fit(dataclasses.replace(blank, detail=detail), fit, "", band)
 
 
 def constant_claim(

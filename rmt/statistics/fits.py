@@ -1,8 +1,12 @@
-"""Fits of a sweep: a power law and a limit with its rate, each with intervals at any level and a lack-of-fit test."""
+"""Fits of a sweep: a power law, a decay with its next term, and a limit with its rate.
+
+Each has intervals at any level and a lack-of-fit test.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 from scipy import special
@@ -61,6 +65,22 @@ def fit_slope(points: Points, *, level: float) -> Fit:
     return Fit(float(slope), _floats(inner), _floats(wide), lack, note)
 
 
+def fit_decay(points: Points, *, correction: float | None, level: float) -> Fit:
+    """Exponent c of y = b x^-c exp(g x^-correction), at least 5 sizes, y > 0; without a correction y = b x^-c.
+
+    The exponential is the next term of the decay, 1 + g x^-correction, written so that the fit is linear in ln b, c and
+    g: weighted, intervals from Student's t. They hold the exponent of the leading term, not the slope at these sizes.
+    """
+    logs, error = np.log(points.y), points.error / points.y
+    place = points.x / points.x[0]
+    columns = [np.ones_like(place), -np.log(place)] + ([place**-correction] if correction else [])
+    coefficients, covariance, misfit = _weighted(np.stack(columns, axis=1), logs, error)
+    value, spread = float(coefficients[1]), math.sqrt(covariance[1, 1])
+    lack = _lack_of_fit(misfit, points.x.size - len(columns), points.degrees)
+    inner, wide = (-float(special.stdtrit(points.degrees, tail / 2)) * spread for tail in (0.05, level))
+    return Fit(value, (value - inner, value + inner), (value - wide, value + wide), lack)
+
+
 def fit_limit(points: Points, *, decay: tuple[float, float], level: float) -> Fit:
     """Limit a of y = a + b x^-c with c anywhere in `decay`, at least 5 sizes.
 
@@ -99,7 +119,12 @@ def _least_squares(
     place: np.ndarray, logs: np.ndarray, error: np.ndarray, order: int
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Coefficients from the constant up, their covariance and chi^2 of a weighted polynomial fit."""
-    design = place[:, None] ** np.arange(order + 1) / error[:, None]
+    return _weighted(place[:, None] ** np.arange(order + 1), logs, error)
+
+
+def _weighted(design: np.ndarray, logs: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Coefficients of the columns of `design`, their covariance and chi^2 of a weighted linear fit."""
+    design = design / error[:, None]
     coefficients = np.linalg.lstsq(design, logs / error, rcond=None)[0]
     return (
         coefficients,

@@ -77,9 +77,24 @@ class Exact(_Statement):
 
 @dataclass(frozen=True, kw_only=True)
 class Limit(_Statement):
-    """The value the statistic tends to. Judged along a sweep; at one size only if it has a band."""
+    """The value the statistic tends to. Judged along a sweep; at one size only if it has a band.
+
+    exponent: |statistic - value| ~ along^-exponent as the size named `along` grows; None where the rate is not known.
+    correction: the term after that one is smaller by along^-correction; None where it does not matter or is not known.
+    """
+
+    along: str = "n"
+    exponent: float | None = None
+    correction: float | None = None
 
     kind: ClassVar[str] = "limit"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("exponent", "correction"):
+            rate = getattr(self, name)
+            if rate is not None and not (rate > 0 and math.isfinite(rate)):
+                raise ValueError(f"{name} = {rate}: a limit is approached at a positive, finite rate, or at none known")
 
 
 @dataclass(frozen=True, kw_only=True)

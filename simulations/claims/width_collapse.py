@@ -1,4 +1,4 @@
-"""The claims of width_collapse: how the second singular value falls with n, and what the gap owes to softmax."""
+"""The claims of width_collapse: what its numbers tend to and how fast s2 falls, and what the gap owes to softmax."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING, Any
 
-from rmt.statistics.claims import bound_claim, exponent_claim, limit_claim
+from rmt.statistics.claims import bound_claim, decay_claim, exponent_claim, limit_claim
 from rmt.statistics.contrasts import ratio_claim
 
 if TYPE_CHECKING:
@@ -18,7 +18,9 @@ POSITIVE = ("softmax", "sigmoid", "relu")  # attention functions whose weights h
 def width_claims(results: Results) -> list[Any]:
     """What the sweep says beyond its rows: laws along n, and which attention functions have a gap."""
     groups: dict[Any, list[Any]] = {}
+    every: dict[Any, list[Any]] = {}
     for setting in results.settings:
+        every.setdefault(setting.but_for_size, []).append(setting)
         if setting.variant == "plain" and setting.mask != "window" and setting.beta != 0 and setting.n > 1:
             groups.setdefault(setting.but_for_size, []).append(setting)
     causal = [sizes for sizes in groups.values() if sizes[0].mask == "causal"]
@@ -29,6 +31,8 @@ def width_claims(results: Results) -> list[Any]:
         usual = first.plain_scores and first.norm == "none" and first.tokens in ("independent", "orthonormal")
         if usual and len(sizes) >= 3:
             found += _laws(results, sizes)
+    for sizes in every.values():
+        found += _limits(results, sorted(sizes, key=lambda s: s.n))
     found += _universality(results, [max(sizes, key=lambda s: s.n) for sizes in groups.values()])
     if any(s.attention != "softmax" for s in results.settings):
         found += [_gap(results, sizes) for sizes in groups.values()]
@@ -70,6 +74,47 @@ def _laws(results: Results, sizes: list[Any]) -> list[Any]:
             source="nait-saada2024",
         )
     )
+    return found
+
+
+def _limits(results: Results, sizes: list[Any]) -> list[Any]:
+    """What is stated to tend to a limit, where the sweep has the five sizes that a limit takes, widths in proportion to n."""
+    from rmt.experiments.setting import as_record
+    from rmt.theorems.limits import layer_limits
+    from rmt.theorems.width import OneLayer
+
+    if len(sizes) < 5:
+        return []
+    ends = [{one.name: one for one in layer_limits(OneLayer(**as_record(s)))} for s in (sizes[0], sizes[-1])]
+    variant = "" if sizes[0].variant == "plain" else f", {sizes[0].variant}"
+    found = []
+    for name, one in ends[0].items():
+        value, known = one.limit.value, one.quantity in results.samples[sizes[0]] and name in ends[1]
+        if value is None or not known or ends[1][name].limit != one.limit or name == "s_2":  # of which `_laws` speaks
+            continue
+        scaled = [one.scaled(s.n, results.samples[s][one.quantity]) for s in sizes]
+        claim = f"{_label(sizes[0])}{variant}: {name} tends to {value:.4g}"
+        if value == 0:
+            found.append(
+                decay_claim(
+                    claim, [one.size(s.n) for s in sizes], scaled, limit=one.limit, misfit=1e-3, expected="supported"
+                )
+            )
+            continue
+        rate = one.limit.exponent or 1.0
+        found.append(
+            limit_claim(
+                claim,
+                [s.n for s in sizes],
+                scaled,
+                predicted=value,
+                tolerance=0.05,
+                decay=(rate / 1.5, 1.5 * rate),
+                statistic=one.limit.statistic,
+                source=one.limit.source,
+                expected="supported",
+            )
+        )
     return found
 
 

@@ -53,6 +53,8 @@ def test_out_of_range_gives_no_number():
         (Limit, {"value": 1.0, "statistic": "mode"}, "mode"),
         (Limit, {"value": 1.0, "standing": "folklore"}, "folklore"),
         (Limit, {"value": 1.0, "source": ""}, "source"),
+        (Limit, {"value": 1.0, "exponent": 0.0}, "positive, finite rate"),
+        (Limit, {"value": 1.0, "exponent": 1.0, "correction": -1.0}, "correction = -1"),
         (Bound, {"value": 1.0, "side": "left"}, "left"),
         (PowerLaw, {"value": 2.0, "along": "n", "at": 4, "exponent": 1.0, "prefactor": 1.0}, "is not prefactor"),
         (SpectrumTends, {"law": None, "scale": 0.0}, "scale"),
