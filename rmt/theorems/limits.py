@@ -140,7 +140,8 @@ def causal_limits(rank: int = 1) -> tuple[Tends, ...]:
     s_k -> 2, with w_k^2 = 1/s_k^2 - 1/4 ~ (k pi)^2/(ln n + gamma_E + 6 ln 2)^2: the phase condition of `rmt.laws.averages`
     at small w, next term smaller by the cube of that length. So s_k = 2 - 4 (k pi)^2/(ln n + 4.74)^2: logarithmic.
     Normalised rows (layer norm after attention): s_k/sqrt(n) -> 2/j_(0,k), a kernel on [0, 1] sampled at n points. Mean
-    cosine over pairs of positions -> 2/3 + 1/(3 n) + O(n^-3/2) (Euler and Maclaurin); noise divides both by powers of 1 + sigma^2 (`causal_ladder`, `causal_depth`).
+    cosine over pairs of positions: 2/3 + 1/(3 n) + O(n^-3/2) (Euler and Maclaurin). Noise divides the last two by powers of
+    1 + sigma^2 and lengthens the first (`rmt.theorems.causal_ladder`).
     """
     long = Limit(
         value=0.0,
