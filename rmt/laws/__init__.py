@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rmt.laws.matrix_free import leading_values
     from rmt.laws.multiplicative import free_product
     from rmt.laws.normalised_heads import qk_norm_law
+    from rmt.laws.normalised_tokens import normalised_covariance, sphere_dimension
     from rmt.laws.powers import compression, free_product_power, free_sum_power
     from rmt.laws.quarter_circle import QuarterCircle
     from rmt.laws.rectangular import rectangular_free_sum
@@ -81,6 +82,7 @@ __all__ = [
     "leading_values",
     "multiplicative_outliers",
     "multiplicative_thresholds",
+    "normalised_covariance",
     "point_mass",
     "qk_norm_law",
     "r_transform",
@@ -91,6 +93,7 @@ __all__ = [
     "shift_for",
     "singular_outlier",
     "singular_threshold",
+    "sphere_dimension",
     "typical_heads",
     "typical_scales",
     "wigner_edge",
@@ -130,6 +133,7 @@ _HOME = {
     "leading_values": "matrix_free",
     "multiplicative_outliers": "spikes",
     "multiplicative_thresholds": "spikes",
+    "normalised_covariance": "normalised_tokens",
     "point_mass": "empirical",
     "qk_norm_law": "normalised_heads",
     "r_transform": "transforms",
@@ -140,6 +144,7 @@ _HOME = {
     "shift_for": "shifted_gaussian",
     "singular_outlier": "spikes",
     "singular_threshold": "spikes",
+    "sphere_dimension": "normalised_tokens",
     "typical_heads": "averaged_heads",
     "typical_scales": "token_scales",
     "wigner_edge": "edge_scaling",

@@ -38,8 +38,8 @@ class Scales:
 def scales_of(queries: Array, keys: Array, *, covariance: Array | None = None, sphere: float | None = None) -> Scales:
     """The scales of given weights W_Q, W_K (d, d_k), tokens of covariance C (d, d), identity by default.
 
-    Layer-normalised tokens: C = I - 11^T/d and sphere = d - 1 if their covariance was isotropic before. Tokens of an anisotropic
-    covariance C0 then normalised: (tr C)^2/tr C^2 is the sphere, if that exceeds d_k + 5; otherwise treat them as Gaussian.
+    Layer-normalised tokens: C = I - 11^T/d and sphere = d - 1 if their covariance was isotropic before; otherwise C and the
+    sphere are `normalised_covariance` and `sphere_dimension` (`rmt.laws.normalised_tokens`).
     """
     queries, keys = np.asarray(queries, float), np.asarray(keys, float)
     if queries.shape != keys.shape or queries.ndim != 2:

@@ -5,11 +5,16 @@ import time
 
 import numpy as np
 import pytest
+from scipy import special
 
+from rmt.laws.harmonics import monomials
 from rmt.laws.hermite import HermiteLaw
 from rmt.laws.keyquery import KeyQueryLaw, independent_pieces
 from rmt.laws.piece_law import PieceLaw
 from rmt.laws.pieces import Pieces, cauchy, edge
+from rmt.laws.shared_tokens import SharedTokensLaw
+from rmt.laws.token_scales import Scales
+from tests.laws.drawn_attention import centred_values, distance, softmax
 
 
 def one_type(beta, ratio):
@@ -22,9 +27,7 @@ def one_type(beta, ratio):
 def centred(n, head_dim, beta, seed):
     generator = np.random.default_rng([seed, n, head_dim, int(1000 * beta)])
     q, k = generator.standard_normal((2, n, head_dim))
-    A = np.exp(beta / math.sqrt(head_dim) * q @ k.T)
-    A /= A.sum(axis=1, keepdims=True)
-    return np.sort(np.linalg.svd(A - A.mean(axis=0), compute_uv=False)) * math.sqrt(n)
+    return centred_values(softmax(beta / math.sqrt(head_dim) * q @ k.T))
 
 
 def test_one_type_and_one_degree_is_the_linear_model():
@@ -79,32 +82,96 @@ def test_published_saturation_of_the_linear_model(n, published):
     assert edge(one_type(1.0, 64 / n)) / math.sqrt(n) == pytest.approx(published, abs=1.5e-4)
 
 
-TABLE = [  # n, d_k, beta, published distance, published largest values (1st, 2nd, 8th)
-    (1500, 128, 1.0, 0.0081, (5.05, 5.01, 4.75)),
-    (1500, 128, 0.5, 0.0040, (2.43, 2.42, 2.29)),
-    (1500, 64, 1.0, 0.0061, (6.39, 6.28, 5.92)),
-    (1500, 64, 0.5, 0.0065, (3.11, 3.06, 2.87)),
-    (1500, 32, 1.0, 0.0065, (8.41, 8.19, 7.61)),
-    (1500, 32, 0.5, 0.0041, (4.12, 4.03, 3.73)),
-    (1500, 16, 1.0, 0.0217, (11.26, 11.07, 9.89)),
-    (1500, 16, 0.5, 0.0097, (5.52, 5.46, 4.88)),
-    (3000, 64, 1.0, 0.0044, (8.34, 8.23, 7.94)),
-    (4096, 64, 1.0, 0.0040, (9.52, 9.44, 9.08)),
+# n, d_k, beta; distance to simulated spectra of the law, without heavy entries, of the simpler profiles (b r)^l/l! of
+# `SharedTokensLaw`, of one type; largest values (1st, 2nd, 8th) measured and predicted; edge. All published.
+TABLE = [
+    (1500, 128, 1.0, (0.0081, 0.0124, 0.0124, 0.044), (5.05, 5.01, 4.75), (5.06, 4.99, 4.73), 5.12),
+    (1500, 128, 0.5, (0.0040, 0.0048, 0.0043, 0.021), (2.43, 2.42, 2.29), (2.44, 2.41, 2.28), 2.48),
+    (1500, 64, 1.0, (0.0061, 0.0105, 0.0101, 0.068), (6.39, 6.28, 5.92), (6.43, 6.32, 5.92), 6.52),
+    (1500, 64, 0.5, (0.0065, 0.0068, 0.0077, 0.033), (3.11, 3.06, 2.87), (3.14, 3.08, 2.89), 3.18),
+    (1500, 32, 1.0, (0.0065, 0.0083, 0.0085, 0.127), (8.41, 8.19, 7.61), (8.45, 8.27, 7.61), 8.59),
+    (1500, 32, 0.5, (0.0041, 0.0047, 0.0094, 0.086), (4.12, 4.03, 3.73), (4.13, 4.04, 3.73), 4.19),
+    (1500, 16, 1.0, (0.0217, 0.0164, 0.0165, 0.215), (11.26, 11.07, 9.89), (11.43, 11.10, 9.92), 11.69),
+    (1500, 16, 0.5, (0.0097, 0.0094, 0.0168, 0.150), (5.52, 5.46, 4.88), (5.55, 5.39, 4.86), 5.63),
+    (3000, 128, 1.0, (0.0062, 0.0085, 0.0084, 0.040), (6.50, 6.40, 6.09), (6.43, 6.36, 6.11), 6.48),
+    (3000, 64, 1.0, (0.0044, 0.0074, 0.0072, 0.067), (8.34, 8.23, 7.94), (8.41, 8.30, 7.91), 8.48),
+    (3000, 64, 0.5, (0.0028, 0.0031, 0.0068, 0.033), (4.16, 4.10, 3.84), (4.14, 4.09, 3.90), 4.17),
+    (3000, 32, 1.0, (0.0110, 0.0041, 0.0091, 0.133), (11.11, 11.07, 10.40), (11.30, 11.10, 10.46), 11.40),
+    (3000, 32, 0.5, (0.0022, 0.0031, 0.0141, 0.095), (5.63, 5.53, 5.17), (5.57, 5.48, 5.15), 5.60),
+    (3000, 16, 1.0, (0.0201, 0.0163, 0.0149, 0.249), (15.38, 15.00, 14.16), (15.44, 15.12, 13.95), 15.72),
+    (4096, 64, 1.0, (0.0040, 0.0051, 0.0047, 0.069), (9.52, 9.44, 9.08), (9.55, 9.44, 9.06), 9.62),
+    (4096, 128, 0.5, (0.0023, 0.0028, 0.0046, 0.019), (3.53, 3.50, 3.40), (3.57, 3.53, 3.40), 3.57),
+]
+BEYOND = [  # n, d_k, beta; published distances of the law, without heavy entries, of one type
+    (300, 64, 1.0, (0.018, 0.027, 0.082)),
+    (300, 32, 0.5, (0.014, 0.013, 0.064)),
+    (600, 64, 1.0, (0.010, 0.014, 0.071)),
+    (1000, 1000, 1.0, (0.006, 0.010, 0.015)),
+    (1000, 256, 1.0, (0.005, 0.010, 0.025)),
+    (1500, 64, 0.833, (0.006, 0.007, 0.051)),
+    (1500, 64, 1.25, (0.008, 0.015, 0.099)),
+    (1500, 64, 1.5, (0.006, 0.015, 0.142)),
+    (1500, 32, 1.5, (0.020, 0.012, 0.21)),
+    (1500, 8, 0.7, (0.033, 0.032, 0.41)),
+    (1500, 8, 1.0, (0.037, 0.034, 0.44)),
 ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("n, head_dim, beta, published, top", TABLE)
-def test_published_table(n, head_dim, beta, published, top):
-    """Oracle: numpy, one draw (two at n = 1500): distance within .008 of the published mean; largest values within 3 %."""
+def candidates(n, head_dim, beta):
+    """The law and its three lesser versions."""
+    degrees = np.arange(1, 5)
+    plain = beta ** (2 * degrees) / special.factorial(degrees)
+    untyped = np.append(plain, math.expm1(beta**2) - plain.sum())[:, None]
+    ranks = np.append([monomials(degree, head_dim) / n for degree in degrees], np.inf)
+    return (
+        KeyQueryLaw(n, head_dim, beta),
+        PieceLaw(independent_pieces(n, head_dim, beta, heavy=False), n),
+        SharedTokensLaw(n, beta, Scales(np.ones(head_dim), 1.0)),
+        PieceLaw(Pieces(untyped, np.ones((5, 1)), ranks, np.ones(1), np.ones(1)), n),
+    )
+
+
+def draws(n, head_dim, beta):
+    return [centred(n, head_dim, beta, seed) for seed in range(3 if n <= 1500 else 1)]
+
+
+@pytest.mark.parametrize("n, head_dim, beta, distances, measured, predicted, edge", TABLE)
+def test_published_largest_values(n, head_dim, beta, distances, measured, predicted, edge):
+    """Deterministic: published predictions and edges within 1 %, what was measured within the stated 3 %."""
     law = KeyQueryLaw(n, head_dim, beta)
-    draws = [centred(n, head_dim, beta, seed) for seed in range(2 if n <= 1500 else 1)]
-    empirical = (np.arange(n) + 0.5) / n
-    distances = [np.abs(law.cdf(values) - empirical).max() for values in draws]
-    assert np.mean(distances) < published + 0.008
-    assert law.top_value([1, 2, 8]) == pytest.approx(top, rel=0.03)
-    largest = np.mean([values[::-1][:5] for values in draws], axis=0)
-    assert law.top_value(np.arange(1, 6)) == pytest.approx(largest, rel=0.03)
+    assert [*law.top_value([1, 2, 8]), law.edge] == pytest.approx([*predicted, edge], rel=0.01)
+    assert law.top_value([1, 2, 8]) == pytest.approx(measured, rel=0.03)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n, head_dim, beta, published, measured, predicted, edge", TABLE)
+def test_published_table(n, head_dim, beta, published, measured, predicted, edge):
+    """Oracle: numpy, three draws, one for n > 1500. Distance at most .015, .03 for d_k = 16; the published columns within .01.
+
+    The scale of a draw scatters by 1 %, its distance by .003 at most: .01 is two and a half standard errors of a difference;
+    a law wrong by 4 % in scale is found. Five largest values (median of the draws, one in ten of which has a single entry
+    outside the bulk) 3 %, 5 % for single draws and d_k = 16. Control: one type.
+    """
+    spectra, laws = draws(n, head_dim, beta), candidates(n, head_dim, beta)
+    found = [np.mean([distance(law, values) for values in spectra]) for law in laws]
+    assert found[0] < (0.03 if head_dim == 16 else 0.015)
+    assert found[:3] == pytest.approx(published[:3], abs=0.01)
+    assert found[3] == pytest.approx(published[3], rel=0.15, abs=0.01)
+    largest = np.median([values[::-1][:5] for values in spectra], axis=0)
+    tolerance = 0.05 if head_dim == 16 or len(spectra) == 1 else 0.03
+    assert laws[0].top_value(np.arange(1, 6)) == pytest.approx(largest, rel=tolerance)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n, head_dim, beta, published", BEYOND)
+def test_published_distances_outside_the_target_range(n, head_dim, beta, published):
+    """Oracle: numpy, three draws; published distances within .01, for n = 300 within .015. Beyond the range the law says so."""
+    law, light, _, untyped = candidates(n, head_dim, beta)
+    spectra = draws(n, head_dim, beta)
+    found = [np.mean([distance(one, values) for values in spectra]) for one in (law, light, untyped)]
+    assert found[:2] == pytest.approx(published[:2], abs=0.015 if n == 300 else 0.01)
+    assert found[2] == pytest.approx(published[2], rel=0.15, abs=0.01)
+    assert law.in_range == (head_dim >= 16)
 
 
 @pytest.mark.slow

@@ -7,12 +7,10 @@ import pytest
 
 from rmt.laws.harmonics import harmonics
 from rmt.laws.keyquery import KeyQueryLaw
+from rmt.laws.normalised_tokens import normalised_covariance, sphere_dimension
 from rmt.laws.shared_tokens import SharedTokensLaw, _energies, _features, degree_weights
 from rmt.laws.token_scales import Scales, scales_of, typical_scales
-
-
-def distance(law, values):
-    return np.abs(law.cdf(values) - (np.arange(values.size) + 0.5) / values.size).max()
+from tests.laws.drawn_attention import centred_values, distance, layer_normalised, softmax
 
 
 def draw(n, width, head_dim, beta, *, norm=True, power=0.0, seed=0):
@@ -24,18 +22,12 @@ def draw(n, width, head_dim, beta, *, norm=True, power=0.0, seed=0):
     tokens = generator.standard_normal((n, width)) * np.sqrt(spectrum)
     sphere, covariance = None, np.diag(spectrum)
     if norm:
-        tokens -= tokens.mean(axis=1, keepdims=True)
-        tokens /= tokens.std(axis=1, keepdims=True)
+        tokens = layer_normalised(tokens)
         centre = np.eye(width) - 1 / width
-        covariance = centre @ covariance @ centre
-        covariance *= width / np.trace(covariance)
-        sphere = np.trace(covariance) ** 2 / np.sum(covariance**2)
-        sphere = sphere if sphere > head_dim + 5 else None
+        covariance = normalised_covariance(centre @ covariance @ centre)
+        sphere = sphere_dimension(covariance, head_dim)
     logits = beta / math.sqrt(head_dim) * (tokens @ queries) @ (tokens @ keys).T
-    A = np.exp(logits - logits.max(axis=1, keepdims=True))
-    A /= A.sum(axis=1, keepdims=True)
-    values = np.sort(np.linalg.svd(A - A.mean(axis=0), compute_uv=False)) * math.sqrt(n)
-    return values, scales_of(queries, keys, covariance=covariance, sphere=sphere)
+    return centred_values(softmax(logits)), scales_of(queries, keys, covariance=covariance, sphere=sphere)
 
 
 @pytest.mark.parametrize("sphere", [None, 40.0])
@@ -101,25 +93,64 @@ def test_ranges_are_named():
     assert SharedTokensLaw(1000, 1.0, typical_scales(256, 64)).in_range
 
 
-TABLE = [  # n, d, d_k, beta, norm, power, published distance, published largest values measured
-    (1500, 256, 64, 1.0, True, 0.0, 0.0058, (8.76, 8.44, 7.09)),
-    (1500, 256, 64, 0.5, True, 0.0, 0.0054, (4.28, 4.14, 3.47)),
-    (1500, 128, 32, 1.0, True, 0.0, 0.0079, (12.23, 11.56, 8.52)),
-    (1500, 512, 128, 1.0, True, 0.0, 0.0078, (6.61, 6.48, 5.69)),
-    (1500, 64, 16, 0.5, True, 0.0, 0.0136, (7.63, 7.09, 4.42)),
-    (1500, 256, 64, 1.0, False, 0.0, 0.0080, (8.82, 8.46, 7.26)),
-    (1500, 256, 64, 0.7, False, 0.5, 0.0069, (7.22, 6.46, 5.01)),
-    (1500, 256, 64, 0.7, False, 1.0, 0.0071, (14.16, 10.46, 4.97)),
-    (1500, 256, 64, 1.0, True, 0.5, 0.0049, (10.27, 9.24, 7.18)),
+# n, d, d_k, beta, layer norm, power of the spectrum of the tokens; published distances of the law, of the law without tilt
+# (which gives the largest values) and of independent tokens; largest values measured and predicted.
+TABLE = [
+    (1500, 256, 64, 1.0, True, 0.0, (0.0058, 0.009, 0.055), (8.76, 8.44, 7.09), (8.67, 8.33, 7.07)),
+    (1500, 256, 64, 0.5, True, 0.0, (0.0054, 0.009, 0.067), (4.28, 4.14, 3.47), (4.26, 4.08, 3.45)),
+    (1500, 128, 32, 1.0, True, 0.0, (0.0079, 0.026, 0.055), (12.23, 11.56, 8.52), (11.76, 11.11, 8.46)),
+    (1500, 128, 32, 0.5, True, 0.0, (0.0080, 0.018, 0.069), (6.03, 5.58, 4.22), (5.94, 5.54, 4.15)),
+    (1500, 512, 128, 1.0, True, 0.0, (0.0078, 0.009, 0.034), (6.61, 6.48, 5.69), (6.58, 6.37, 5.69)),
+    (1500, 64, 16, 1.0, True, 0.0, (0.0200, 0.082, 0.101), (16.30, 14.28, 8.79), (15.31, 13.78, 8.52)),
+    (1500, 64, 16, 0.5, True, 0.0, (0.0136, 0.042, 0.091), (7.63, 7.09, 4.42), (7.62, 6.93, 4.35)),
+    (1500, 64, 64, 0.5, True, 0.0, (0.0164, 0.051, 0.226), (5.91, 5.51, 4.06), (5.90, 5.49, 4.07)),
+    (3000, 256, 64, 1.0, True, 0.0, (0.0044, 0.009, 0.054), (12.27, 11.77, 9.92), (12.05, 11.68, 9.83)),
+    (3000, 768, 64, 1.0, True, 0.0, (0.0037, 0.007, 0.027), (10.47, 10.06, 8.90), (10.25, 9.99, 8.88)),
+    (1500, 768, 64, 0.5, True, 0.0, (0.0062, 0.008, 0.027), (3.61, 3.51, 3.16), (3.64, 3.54, 3.17)),
+    (1500, 256, 64, 1.0, False, 0.0, (0.0080, 0.012, 0.056), (8.82, 8.46, 7.26), (8.79, 8.40, 7.12)),
+    (1500, 256, 64, 0.7, False, 0.5, (0.0069, 0.012, 0.092), (7.22, 6.46, 5.01), (7.07, 6.36, 5.03)),
+    (1500, 256, 64, 1.0, False, 0.5, (0.0070, 0.014, 0.081), (10.70, 9.77, 7.29), (10.58, 9.55, 7.25)),
+    (1500, 256, 64, 0.7, False, 1.0, (0.0071, 0.129, 0.231), (14.16, 10.46, 4.97), (14.19, 10.47, 5.11)),
+    (1500, 256, 64, 1.0, False, 1.0, (0.0202, 0.138, 0.230), (20.99, 15.70, 8.10), (18.58, 14.61, 8.32)),
+    (1500, 256, 64, 1.0, True, 0.5, (0.0049, 0.013, 0.078), (10.27, 9.24, 7.18), (10.26, 9.28, 7.25)),
+    (1500, 256, 64, 0.7, True, 1.0, (0.0308, 0.140, 0.220), (11.99, 9.26, 4.81), (12.97, 9.79, 4.88)),
+    (1500, 768, 64, 0.7, True, 1.0, (0.0309, 0.112, 0.159), (11.54, 8.78, 4.91), (12.29, 9.01, 4.95)),
 ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n, width, head_dim, beta, norm, power, published, top", TABLE)
-def test_published_table(n, width, head_dim, beta, norm, power, published, top):
-    """Oracle: numpy, one draw. Distance within .012 of the published mean of draws, largest values within 8 %."""
-    values, scales = draw(n, width, head_dim, beta, norm=norm, power=power)
-    law = SharedTokensLaw(n, beta, scales)
-    assert distance(law, values) < published + 0.012
-    assert law.top_value([1, 2, 8]) == pytest.approx(values[[-1, -2, -8]], rel=0.08)
-    assert values[[-1, -2, -8]] == pytest.approx(top, rel=0.15)
+@pytest.mark.parametrize("n, width, head_dim, beta, norm, power, published, measured, predicted", TABLE)
+def test_published_table(n, width, head_dim, beta, norm, power, published, measured, predicted):
+    """Oracle: numpy, two draws, one for n = 3000. Distance at most .015 as stated, .03 for few directions (d_e < 20).
+
+    Published distances within .01, .015 for few directions (they scatter between weights); the two lesser laws, which are
+    controls, within 30 %. Largest values 8 %, and published ones 15 %: weights differ. Two exceptions. The spectrum 1/k at
+    beta = 1 is out of range, d_e = 10: .02 to .036, largest value 6 to 12 % low. Layer norm of the spectrum 1/k: published with
+    the covariance before the norm, .031 and 8 % high; with that of the normalised tokens half of it, hence one-sided.
+    """
+    rows = []
+    for seed in range(2 if n <= 1500 else 1):
+        values, scales = draw(n, width, head_dim, beta, norm=norm, power=power, seed=seed)
+        law, independent = SharedTokensLaw(n, beta, scales), SharedTokensLaw(n, beta, Scales(np.ones(head_dim), 1.0))
+        distances = [distance(one, values) for one in (law, law.top, independent)]
+        rows.append([*distances, *law.top_value([1, 2, 8]) / values[[-1, -2, -8]], *values[[-1, -2, -8]]])
+    found = np.mean(rows, axis=0)
+    few, out_of_range = head_dim == 16 or power == 1, not norm and power == 1 and beta == 1
+    assert found[0] < (0.04 if out_of_range else 0.03 if few or width < 4 * head_dim else 0.015)
+    if norm and power == 1:
+        assert found[0] < 0.7 * published[0]
+    else:
+        assert found[0] == pytest.approx(published[0], abs=0.015 if few else 0.01)
+        assert found[1:3] == pytest.approx(published[1:], rel=0.3, abs=0.01)
+    assert found[3:6] == pytest.approx(np.ones(3), abs=0.12 if out_of_range else 0.08)
+    assert found[6:] == pytest.approx(measured, rel=0.15)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width, head_dim, rise", [(256, 64, 0.01), (64, 16, 0.06)])
+def test_typical_scales_instead_of_the_drawn_ones_cost_little(width, head_dim, rise):
+    """Oracle: numpy, three draws of weights, beta = 1, layer norm: published .000 to .008 more, up to .06 at d_k = 16."""
+    typical = SharedTokensLaw(1500, 1.0, typical_scales(width, head_dim, sphere=width - 1.0))
+    for seed in range(3):
+        values, scales = draw(1500, width, head_dim, 1.0, seed=seed)
+        assert distance(typical, values) - distance(SharedTokensLaw(1500, 1.0, scales), values) < rise
