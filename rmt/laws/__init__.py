@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rmt.laws.edge_scaling import EdgeScaling, wigner_edge, wishart_edge
     from rmt.laws.empirical import EmpiricalLaw, point_mass
     from rmt.laws.fuss_catalan import FussCatalan
+    from rmt.laws.head_outputs import HeadOutputs
     from rmt.laws.keyquery import KeyQueryLaw
     from rmt.laws.law import SpectralLaw, hull
     from rmt.laws.marchenko_pastur import MarchenkoPastur
@@ -56,6 +57,7 @@ __all__ = [
     "EdgeScaling",
     "EmpiricalLaw",
     "FussCatalan",
+    "HeadOutputs",
     "KeyQueryLaw",
     "LocalAttention",
     "MarchenkoPastur",
@@ -107,6 +109,7 @@ _HOME = {
     "EdgeScaling": "edge_scaling",
     "EmpiricalLaw": "empirical",
     "FussCatalan": "fuss_catalan",
+    "HeadOutputs": "head_outputs",
     "KeyQueryLaw": "keyquery",
     "LocalAttention": "band",
     "MarchenkoPastur": "marchenko_pastur",

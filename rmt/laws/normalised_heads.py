@@ -15,12 +15,13 @@ from rmt.laws.pieces import Pieces
 from rmt.laws.shared_tokens import DEGREES, degree_weights, sphere_tail
 
 
-def qk_norm_law(n: int, head_dim: int, beta: float) -> PieceLaw:
+def qk_norm_law(n: int, head_dim: int, beta: float, *, heavy: bool = True) -> PieceLaw:
     """Law of the singular values of sqrt(n) (I - 11^T/n) A, A = softmax(beta sqrt(d_k) u_i.v_j), u, v on the unit sphere.
 
     That is queries and keys of length sqrt(d_k). Without norms there are no types: degree l is one piece of rank N_l and
     variance N_l b_l(x)^2/b_0(x)^2, x = beta sqrt(d_k), N_l the number of harmonics (derived). Kolmogorov distance at n = 1500:
-    d_k = 64, beta = 1: .004, .5: .003; 32, 1: .007; 16, 1: .008, .5: .005. Range: head_dim >= 8, beta <= 1.5, n >= 300.
+    d_k = 64, beta = 1: .004, .5: .003; 32, 1: .007; 16, 1: .008, .5: .005; .004-.013 without the correction for heavy entries,
+    `heavy`. Range: head_dim >= 8, beta <= 1.5, n >= 300.
     """
     _check(head_dim, beta)
     variance = np.array([beta**2])
@@ -29,8 +30,10 @@ def qk_norm_law(n: int, head_dim: int, beta: float) -> PieceLaw:
     f = np.vstack([weights, rest]) * effective_variance(variance, n) / np.expm1(variance)
     ranks = np.array([harmonics(degree, head_dim) / n for degree in range(1, DEGREES + 1)] + [np.inf])
     one = np.ones(1)
-    kappa = excess_kurtosis(variance, n, sphere_tail(variance, float(head_dim)))
-    pieces = with_heavy_entries(Pieces(f, np.ones_like(f), ranks, one, one), kappa, kappa, n=n)
+    pieces = Pieces(f, np.ones_like(f), ranks, one, one)
+    if heavy:
+        kappa = excess_kurtosis(variance, n, sphere_tail(variance, float(head_dim)))
+        pieces = with_heavy_entries(pieces, kappa, kappa, n=n)
     return PieceLaw(pieces, n)
 
 
