@@ -111,8 +111,13 @@ def degree_weights(variance: Array, sphere: float | None, degrees: int = DEGREES
     return np.array(weights), np.expm1(log_projection(0, 2 * x, sphere) - base)
 
 
-def shared_pieces(n: int, beta: float, scales: Scales, rows: Types, columns: Types, *, tilted: bool) -> Pieces:
-    """The pieces of `SharedTokensLaw`: one per degree and bin of features, and the rest, which is noise."""
+def shared_pieces(
+    n: int, beta: float, scales: Scales, rows: Types, columns: Types, *, tilted: bool, heavy: bool | None = None
+) -> Pieces:
+    """The pieces of `SharedTokensLaw`: one per degree and bin of features, and the rest, which is noise.
+
+    heavy: the correction for heavy entries, by default on for head_dim > 16.
+    """
     b, head = beta**2 * scales.mean, scales.squares.size
     weights, total = degree_weights(b * rows.values, scales.sphere)
     row_energy = _energies(scales, rows.values) if tilted else np.ones((head, rows.values.size))
@@ -138,7 +143,7 @@ def shared_pieces(n: int, beta: float, scales: Scales, rows: Types, columns: Typ
     g = [profile / columns.mean(profile) for profile in g]
     normaliser = effective_variance(b * rows.values, n) / np.expm1(b * rows.values)
     pieces = Pieces(np.array(f) * normaliser, np.array(g), np.array(ranks), rows.weights, columns.weights)
-    if head <= 16:
+    if not (head > 16 if heavy is None else heavy):
         return pieces
     first = len(_bins(scales.squares))
     kappa = [

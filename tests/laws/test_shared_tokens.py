@@ -8,8 +8,10 @@ import pytest
 from rmt.laws.harmonics import harmonics
 from rmt.laws.keyquery import KeyQueryLaw
 from rmt.laws.normalised_tokens import normalised_covariance, sphere_dimension
-from rmt.laws.shared_tokens import SharedTokensLaw, _energies, _features, degree_weights
+from rmt.laws.piece_law import PieceLaw
+from rmt.laws.shared_tokens import SharedTokensLaw, _energies, _features, degree_weights, shared_pieces
 from rmt.laws.token_scales import Scales, scales_of, typical_scales
+from rmt.laws.types import chi_square_types
 from tests.laws.drawn_attention import centred_values, distance, layer_normalised, softmax
 
 
@@ -118,32 +120,41 @@ TABLE = [
 ]
 
 
+def plain(n, beta, scales):
+    """The law without tilt and without heavy entries: published as a lesser version."""
+    types = chi_square_types(scales.effective_dimension, n)
+    return PieceLaw(shared_pieces(n, beta, scales, types, types, tilted=False, heavy=False), n)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("n, width, head_dim, beta, norm, power, published, measured, predicted", TABLE)
 def test_published_table(n, width, head_dim, beta, norm, power, published, measured, predicted):
-    """Oracle: numpy, two draws, one for n = 3000. Distance at most .015 as stated, .03 for few directions (d_e < 20).
+    """Oracle: numpy, three draws, one for n = 3000. Distance at most .015 as stated, .03 where few directions carry the logits
+    (d_k = 16, spectrum 1/k) or d = d_k.
 
-    Published distances within .01, .015 for few directions (they scatter between weights); the two lesser laws, which are
-    controls, within 30 %. Largest values 8 %, and published ones 15 %: weights differ. Two exceptions. The spectrum 1/k at
-    beta = 1 is out of range, d_e = 10: .02 to .036, largest value 6 to 12 % low. Layer norm of the spectrum 1/k: published with
-    the covariance before the norm, .031 and 8 % high; with that of the normalised tokens half of it, hence one-sided.
+    Published distances within .01, few directions .015 (they scatter between weights); those of the two lesser laws, which are
+    controls, within .01 or 30 %, few directions .04. Largest values (medians: at beta = 1 a draw may have a single entry
+    outside the bulk) 8 %, published ones 15 %, as weights differ. Two exceptions. The spectrum 1/k at beta = 1 is out of
+    range, d_e = 10: distance .02 to .036, largest value 6 to 12 % low. Layer norm of the spectrum 1/k was published with
+    the covariance before the norm, .031 and 8 % high; that of the normalised tokens halves it, hence one-sided.
     """
+    independent = plain(n, beta, Scales(np.ones(head_dim), 1.0))
     rows = []
-    for seed in range(2 if n <= 1500 else 1):
+    for seed in range(3 if n <= 1500 else 1):
         values, scales = draw(n, width, head_dim, beta, norm=norm, power=power, seed=seed)
-        law, independent = SharedTokensLaw(n, beta, scales), SharedTokensLaw(n, beta, Scales(np.ones(head_dim), 1.0))
-        distances = [distance(one, values) for one in (law, law.top, independent)]
+        law = SharedTokensLaw(n, beta, scales)
+        distances = [distance(one, values) for one in (law, plain(n, beta, scales), independent)]
         rows.append([*distances, *law.top_value([1, 2, 8]) / values[[-1, -2, -8]], *values[[-1, -2, -8]]])
-    found = np.mean(rows, axis=0)
+    found, ratios, largest = np.mean(rows, axis=0)[:3], *np.split(np.median(rows, axis=0)[3:], 2)
     few, out_of_range = head_dim == 16 or power == 1, not norm and power == 1 and beta == 1
     assert found[0] < (0.04 if out_of_range else 0.03 if few or width < 4 * head_dim else 0.015)
     if norm and power == 1:
         assert found[0] < 0.7 * published[0]
     else:
         assert found[0] == pytest.approx(published[0], abs=0.015 if few else 0.01)
-        assert found[1:3] == pytest.approx(published[1:], rel=0.3, abs=0.01)
-    assert found[3:6] == pytest.approx(np.ones(3), abs=0.12 if out_of_range else 0.08)
-    assert found[6:] == pytest.approx(measured, rel=0.15)
+        assert found[1:] == pytest.approx(published[1:], rel=0.3, abs=0.04 if few else 0.01)
+    assert ratios == pytest.approx(np.ones(3), abs=0.12 if out_of_range else 0.08)
+    assert largest == pytest.approx(measured, rel=0.15)
 
 
 @pytest.mark.slow
