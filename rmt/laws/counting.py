@@ -11,7 +11,7 @@ from scipy.interpolate import CubicSpline
 from rmt.laws.law import Array
 
 FAR = 8.0  # a singular value beyond all: averages and their noise have norms below 3
-_DESCENT = 6  # points of the Gauss quadrature down to the axis: six and twenty agree to 0.2 % in the top eight values
+_DESCENT = 7  # points of the quadrature down to the axis
 
 
 class Resolvent(Protocol):
@@ -34,7 +34,9 @@ def count_above(equations: Resolvent, x: Array, *, tolerance: float = 2e-4) -> A
     """The expected number of singular values above each x of a descending grid of positive numbers below `FAR`.
 
     -(1/pi) Im of the integral of tr T + n/z (which decays at infinity) along z = x^2 (1 + i)^2 from x = `FAR`, where all
-    is smooth, and then straight down to the axis by Gauss quadrature: nothing is ever integrated along the axis.
+    is smooth, and then straight down to the axis: nothing is ever integrated along it. Near the axis the trace changes
+    fast where values are sharp, so Gauss points in the root of the height crowd there. Error at most 0.05 values next to a
+    rung of width 1 % (0.3 with points even in height), below 0.003 on average and between rungs.
     """
     head = np.geomspace(FAR, x[0] * 1.1, max(8, math.ceil(5 * math.log(FAR / x[0]))))
     grid = np.concatenate([head, x])
@@ -46,7 +48,8 @@ def count_above(equations: Resolvent, x: Array, *, tolerance: float = 2e-4) -> A
     state = state[:, head.size :]
     node, weight = np.polynomial.legendre.leggauss(_DESCENT)
     last, slope = 1.0, 0 * state
-    for level, step in zip((1 - node) / 2, weight / 2, strict=True):
+    root = (1 - node) / 2
+    for level, step in zip(root**2, root * weight, strict=True):
         z = (x * (1 + 1j * level)) ** 2
         before, state = state, equations.solve(z, state + slope * (level - last), tolerance=tolerance)
         slope, last = (state - before) / (level - last), level

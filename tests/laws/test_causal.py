@@ -9,6 +9,7 @@ from rmt.laws import causal_equations
 from rmt.laws.averages import cesaro_singular_values, ladder_values
 from rmt.laws.causal import CausalLaw, expected_outliers, phase_shift
 from rmt.laws.counting import count_above
+from rmt.laws.lognormal_softmax import row_square_variance
 from rmt.laws.quarter_circle import QuarterCircle
 from rmt.laws.types import Types
 
@@ -35,7 +36,8 @@ def sample(n, beta, head_dim, draws):
 
 
 def test_without_noise_only_the_cesaro_ladder_is_left():
-    assert values(400, 0.02, count=5) == pytest.approx(cesaro_singular_values(400, 5), rel=0.012)
+    """Closed form, measured 0.16 %: blocks keep the rungs."""
+    assert values(400, 0.02, count=5) == pytest.approx(cesaro_singular_values(400, 5), rel=0.003)
 
 
 @pytest.mark.parametrize(
@@ -80,13 +82,33 @@ def test_fourth_moment_without_noise_is_harmonic():
 
 
 def test_fourth_moment_of_a_sample():
-    """Oracle: numpy, 40 draws at n = 120, beta = .6, A and A - C; 6 standard errors and 3 % for rows that do not average."""
-    drawn = sample(120, 0.6, None, 40)
+    """Oracle: numpy, 600 draws at n = 60, beta = 1, A and A - C; 6 standard errors (2e-9). Control: rows of fixed norm."""
+    drawn = sample(60, 1.0, None, 600)
     for values_drawn, mean in zip(drawn, (True, False), strict=True):
         fourth = np.mean(values_drawn**4, axis=1)
-        slack = 6 * fourth.std(ddof=1) / math.sqrt(40)
-        expected = CausalLaw(120, 0.6, mean=mean).moment(4)
-        assert abs(fourth.mean() - expected) < slack + 0.03 * expected
+        slack = 6 * fourth.std(ddof=1) / math.sqrt(600)
+        expected = CausalLaw(60, 1.0, mean=mean).moment(4)
+        assert abs(fourth.mean() - expected) < slack
+        if not mean:  # in A itself the norms of rows are one part in a hundred
+            rows = np.arange(1, 61)
+            assert abs(fourth.mean() - expected + np.mean(row_square_variance(1.0, rows) / rows**2)) > slack
+
+
+@pytest.mark.parametrize("n, beta", [(200, 0.3), (600, 1.0)])
+def test_the_table_conserves_moments(n, beta):
+    """Closed forms: E s^2 and E s^4 of the matrix, to 1 %."""
+    law = CausalLaw(n, beta)
+    assert [law.law.moment(2), law.law.moment(4)] == pytest.approx([law.moment(2), law.moment(4)], rel=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [200, 2000, 20000, 100000])
+@pytest.mark.parametrize("beta", [0.1, 0.5, 1.0])
+def test_the_table_conserves_moments_at_all_sizes(n, beta):
+    """Closed forms, 1 %; and E s^2 of A - C."""
+    law, rest = CausalLaw(n, beta), CausalLaw(n, beta, mean=False)
+    assert [law.law.moment(2), law.law.moment(4)] == pytest.approx([law.moment(2), law.moment(4)], rel=0.01)
+    assert rest.law.moment(2) == pytest.approx(rest.moment(2), rel=0.01)
 
 
 def test_row_variances_are_exact():
@@ -107,11 +129,11 @@ def test_noise_lengthens_the_ladder_by_a_phase(n, beta):
 
 
 def test_outliers_by_the_closed_form_and_by_the_law_agree():
-    """Published means at n = 1000: 3.9, 9.8 (closed form), 4.0, 9.8 (measured)."""
-    for beta, published in ((1.0, 3.9), (0.3, 9.8)):
+    """Published at n = 1000: 3.9, 9.8 (closed form), 4.0, 9.8 (measured, few draws; 24 draws at beta = .3: 10.3 above .256)."""
+    for beta, closed, measured in ((1.0, 3.9, 4.0), (0.3, 9.8, 10.3)):
         noise_top = float(values(1000, beta, mean=False, count=1)[0])
-        assert expected_outliers(1000, beta, noise_top) == pytest.approx(published, abs=0.4)
-        assert CausalLaw(1000, beta).count_above(noise_top) == pytest.approx(published, abs=0.4)
+        assert expected_outliers(1000, beta, noise_top) == pytest.approx(closed, abs=0.4)
+        assert CausalLaw(1000, beta).count_above(noise_top) == pytest.approx(measured, abs=0.4)
 
 
 def test_the_largest_noise_value_does_not_depend_on_the_length():
@@ -162,7 +184,6 @@ def test_the_whole_spectrum_has_this_law():
     radius = 2 * math.sqrt(law.frobenius_norm_squared / 200)
     assert np.abs(QuarterCircle((radius / 2) ** 2).cdf(whole) - empirical).max() > 0.15
     assert law.quantile(law.cdf(np.array([0.01, 0.1]))) == pytest.approx([0.01, 0.1], rel=1e-6)
-    assert [law.law.moment(2), law.law.moment(4)] == pytest.approx([law.moment(2), law.moment(4)], rel=0.015)
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from rmt.laws import lognormal_softmax
-from rmt.laws.lognormal_softmax import effective_variance, softmax_moment
+from rmt.laws.lognormal_softmax import effective_variance, row_square_variance, softmax_moment
 
 
 def two_entries(v):
@@ -69,3 +69,18 @@ def test_refuses_nonsense():
         effective_variance(-1.0, 10)
     with pytest.raises(ValueError, match="at least one entry"):
         effective_variance(1.0, 0)
+
+
+def test_pairs_of_entries():
+    """Closed forms: rows sum to one, and a row of two entries, whose square is (1 + tanh^2)/2 of half a normal difference."""
+    n = np.array([2, 7, 300])
+    assert (1 - 1 / n) * softmax_moment(0.8, n, 1, 1) + softmax_moment(0.8, n, 2) / n == pytest.approx(
+        np.ones(3), rel=1e-10
+    )
+    node, weight = np.polynomial.hermite_e.hermegauss(80)
+    square = np.tanh(node * np.sqrt(0.5)) ** 2
+    mean = weight @ square / weight.sum()
+    assert row_square_variance(1.0, 2) == pytest.approx(weight @ (square - mean) ** 2 / weight.sum(), rel=1e-8)
+    assert row_square_variance(1.0, 1) == 0
+    with pytest.raises(ValueError, match="below 2"):
+        softmax_moment(1.0, 1, 2, 2)
