@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rmt.laws.semicircle import Semicircle
     from rmt.laws.shared_tokens import SharedTokensLaw
     from rmt.laws.shifted_gaussian import ShiftedGaussian, shift_for
+    from rmt.laws.single_entries import entry_value, large_entry
     from rmt.laws.spikes import (
         Outlier,
         SingularOutlier,
@@ -75,12 +76,14 @@ __all__ = [
     "additive_thresholds",
     "averaged_heads_law",
     "compression",
+    "entry_value",
     "free_product",
     "free_product_power",
     "free_sum",
     "free_sum_power",
     "hull",
     "independent_heads",
+    "large_entry",
     "leading_values",
     "multiplicative_outliers",
     "multiplicative_thresholds",
@@ -127,12 +130,14 @@ _HOME = {
     "additive_thresholds": "spikes",
     "averaged_heads_law": "averaged_heads",
     "compression": "powers",
+    "entry_value": "single_entries",
     "free_product": "multiplicative",
     "free_product_power": "powers",
     "free_sum": "additive",
     "free_sum_power": "powers",
     "hull": "law",
     "independent_heads": "averaged_heads",
+    "large_entry": "single_entries",
     "leading_values": "matrix_free",
     "multiplicative_outliers": "spikes",
     "multiplicative_thresholds": "spikes",

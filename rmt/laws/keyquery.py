@@ -35,7 +35,8 @@ class KeyQueryLaw(DelegatedLaw):
 
     Range: head_dim >= 16, beta <= 1.5, n >= 300 (`in_range`, `validity`). Kolmogorov distance to simulated spectra, n = 1500:
     d_k = 128, beta = 1: .008, .5: .004; 64: .006, .0065; 32: .0065, .004; 16: .022, .010; n = 4096, 64, 1: .004;
-    n = 300, 64, 1: .018; n = 1500, 64, 1.5: .006. Leading values, `top_value`, within 2 %, while entries stay in the bulk.
+    n = 300, 64, 1: .018; n = 1500, 64, 1.5: .006, 32, 1.5: .020; n = 1000, d_k = 1000: .006. Out of range: d_k = 8: .03-.04.
+    Leading values, `top_value`, within 2 %, while single entries stay in the bulk (`rmt.laws.single_entries` says when).
     """
 
     n: int

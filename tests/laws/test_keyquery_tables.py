@@ -54,11 +54,20 @@ def test_the_linear_model_solves_its_published_quartic():
 
 
 @pytest.mark.parametrize(
-    "head_dim, beta, published", [(64, 1.0, 30.3), (64, 0.5, 1.629), (32, 1.0, 56.0), (32, 0.5, 3.10), (128, 1.0, 17.9)]
+    "head_dim, beta, published, measured",
+    [
+        (64, 1.0, 30.3, 30.7),
+        (64, 0.5, 1.629, 1.614),
+        (32, 1.0, 56.0, 56.5),
+        (32, 0.5, 3.10, 3.10),
+        (128, 1.0, 17.9, 18.1),
+    ],
 )
-def test_published_fourth_moments(head_dim, beta, published):
-    """Published at n = 1500 without the heavy-entry correction, within 2 %."""
-    assert independent_pieces(1500, head_dim, beta, heavy=False).fourth_moment == pytest.approx(published, rel=0.02)
+def test_published_fourth_moments(head_dim, beta, published, measured):
+    """Published at n = 1500 without the heavy-entry correction: to the digits; what was measured within 2 %."""
+    moment = independent_pieces(1500, head_dim, beta, heavy=False).fourth_moment
+    assert moment == pytest.approx(published, rel=0.003)
+    assert moment == pytest.approx(measured, rel=0.02)
 
 
 @pytest.mark.parametrize(
@@ -141,6 +150,37 @@ def test_published_largest_values(n, head_dim, beta, distances, measured, predic
     law = KeyQueryLaw(n, head_dim, beta)
     assert [*law.top_value([1, 2, 8]), law.edge] == pytest.approx([*predicted, edge], rel=0.01)
     assert law.top_value([1, 2, 8]) == pytest.approx(measured, rel=0.03)
+
+
+def gaussian_pieces(pieces, n, generator):
+    """Singular values of a sum of Gaussian matrices with the row and column types of `pieces`, without any softmax."""
+    rows = np.searchsorted(np.cumsum(pieces.row_weights)[:-1], (np.arange(n) + 0.5) / n)
+    columns = generator.permutation(np.searchsorted(np.cumsum(pieces.column_weights)[:-1], (np.arange(n) + 0.5) / n))
+    total = np.zeros((n, n))
+    for f, g, share in zip(pieces.row_profiles, pieces.column_profiles, pieces.ranks, strict=True):
+        rank = round(share * n) if share < 10 else 0
+        if rank:
+            left, right = generator.standard_normal((2, n, rank))
+            part = left @ right.T / math.sqrt(n * rank)
+        else:  # of so high a rank that entries are independent
+            part = generator.standard_normal((n, n)) / math.sqrt(n)
+        total += np.sqrt(f[rows])[:, None] * part * np.sqrt(g[columns])
+    return np.sort(np.linalg.svd(total, compute_uv=False))
+
+
+@pytest.mark.parametrize("n", [500, pytest.param(1500, marks=pytest.mark.slow)])
+def test_gaussian_pieces_with_these_types_have_the_law(n):
+    """Oracle: numpy, two matrices, d_k = 64, beta = 1: distance at most the published .004 at n = 1500, 6/n (measured 3/n).
+
+    The equations are solved right; what distances to attention remain are of the model. Control: without types 20/n or more.
+    """
+    pieces = independent_pieces(n, 64, 1.0, heavy=False)
+    law = PieceLaw(pieces, n)
+    generator = np.random.default_rng(n)
+    spectra = [gaussian_pieces(pieces, n, generator) for _ in range(2)]
+    assert np.mean([distance(law, values) for values in spectra]) < 6 / n
+    untyped = candidates(n, 64, 1.0)[-1]
+    assert np.mean([distance(untyped, values) for values in spectra]) > 20 / n
 
 
 @pytest.mark.slow
