@@ -18,7 +18,7 @@ from rmt.laws.harmonics import monomials
 from rmt.laws.law import Array
 from rmt.laws.lognormal_softmax import effective_variance, row_square_variance
 from rmt.laws.tabulated import TabulatedLaw
-from rmt.laws.types import Types, chi_square_types
+from rmt.laws.types import ONE_TYPE, Types, chi_square_types
 
 _DEGREES = 4
 _BULK_GROWTH = 1.1  # of the blocks, where all values are wanted
@@ -39,8 +39,8 @@ class CausalLaw(DelegatedLaw):
 
     Range: beta <= 1, n >= 64, head_dim >= 16 (`validity`). Cost 0.2 s (iid) to 1 s (key-query) for the leading values, n from
     64 to 10^6, and a few seconds for the first use of the whole law. Blocks against single tokens: 0.5 % in the top eight.
-    Moments of the table over exact ones (iid; n = 200 to 10^5, beta .1 to 1): E s^2 -0.2 to 0.2 %, E s^4 -0.7 to 0.3 %; of
-    A - C E s^2 0.02 %, but E s^4 8 % low: it lies in the first rows, whose norms vary more than the equations say.
+    Moments of the table over exact ones (iid; n = 200 to 10^5, beta .1 to 1): E s^2 -0.2 to 0.2 %, E s^4 -0.4 to 0.3 %; of
+    A - C E s^2 0.03 %, E s^4 0.3 %: it lies in the first rows, whose norms vary.
     Kolmogorov distance of whole spectra, 3 draws at n = 1000: iid, beta = 1: .013, .5: .013 (A - C, .3: .011); d_k = 64,
     beta = .5: .026, 1: .028; d_k = 16, .5: .032, 1: .058; d_k = 128, .8: .014.
     """
@@ -100,7 +100,7 @@ class CausalLaw(DelegatedLaw):
     @property
     def _noise(self) -> Noise:
         if self.head_dim is None:
-            return Noise(self.row_variance)
+            return Noise(self.row_variance, spread=self._row_spread(ONE_TYPE))
         total = math.expm1(self.beta**2)
         ranks = [monomials(degree, self.head_dim) for degree in range(1, _DEGREES + 1)]
         kept = [degree for degree, rank in enumerate(ranks, 1) if rank < 3 * self.n]
@@ -108,7 +108,21 @@ class CausalLaw(DelegatedLaw):
         norms = chi_square_types(self.head_dim, self.n)
         factors = np.expm1(self.beta**2 * norms.values)
         types = Types(factors / norms.mean(factors), norms.weights)
-        return Noise(self.row_variance, shares, tuple(ranks[degree - 1] for degree in kept), types)
+        kept_ranks = tuple(ranks[degree - 1] for degree in kept)
+        return Noise(self.row_variance, shares, kept_ranks, types, self._row_spread(types))
+
+    def _row_spread(self, types: Types) -> PchipInterpolator:
+        """v_i, the relative variance of |A_i|^2 - 1/i beyond that of types and the 1/(i - 1) that the equations count (tr K_i^2).
+
+        (1 + v_types)(1 + v_i) + 1/(i - 1) is the relative mean square, exact as the keys are iid given the query.
+        """
+        i = np.unique(np.concatenate([np.arange(1, 20), np.round(np.geomspace(20, max(self.n, 21), 40))]))
+        norms = ONE_TYPE if self.head_dim is None else chi_square_types(self.head_dim, 2000)
+        v = self.beta**2 * norms.values[:, None]
+        square = norms.weights @ (row_square_variance(v, i) + effective_variance(v, i) ** 2)
+        relative = square / np.maximum(self.row_variance(i), 1e-100) ** 2 - 1 / np.maximum(i - 1, 1)
+        spread = np.where(i > 1, relative / types.mean(types.values**2) - 1, 0.0)
+        return PchipInterpolator(i, np.clip(spread, 0.0, 1.0))
 
     @functools.cached_property
     def _leading(self) -> tuple[Array, Array]:
@@ -157,7 +171,7 @@ class CausalLaw(DelegatedLaw):
         """E tr (A A^T)^2/n for iid logits: pairs of rows, tr S_i S_i', and E |A_i|^4 = (tr S_i)^2 + Var |A_i|^2.
 
         S_i = m_i m_i^T + K_i; for i < i' the projections nest: tr S_i S_i' = 1/i'^2 + c_i' (1/i - 1/i') + c_i c_i' (i - 1), the
-        last alone for A - C. The equations count tr K_i^2 for Var |A_i|^2, which is too little where rows are short.
+        last alone for A - C. The equations count tr K_i^2 for Var |A_i|^2, and `_row_spread` the rest.
         """
         i = np.arange(1, self.n + 1, dtype=float)
         variance, present = self.row_variance(i), float(self.mean)

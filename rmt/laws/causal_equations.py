@@ -42,13 +42,15 @@ class Noise:
 
     variances: sigma_i^2 as a function of i (array in, array out). shares, ranks: rho_l and N_l of the degrees whose
     number of features matters; none for iid logits. types: factors of the variance, of mean one, that rows and columns carry
-    (query and key norms); they replace 1/(1 + delta) and 1/S by averages.
+    (query and key norms); they replace 1/(1 + delta) and 1/S by averages. spread: the relative variance of |A_i|^2 - 1/i as a
+    function of i, beyond that of its type and the tr K_i^2 of the equations: rows carry a factor 1 +- spread^(1/2) more.
     """
 
     variances: Callable[[Array], Array]
     shares: tuple[float, ...] = ()
     ranks: tuple[float, ...] = ()
     types: Types = ONE_TYPE
+    spread: Callable[[Array], Array] = np.zeros_like
 
 
 def block_ends(n: int, growth: float) -> Array:
@@ -76,6 +78,9 @@ class CausalEquations:
         mean_matrix += _own_slope(self.size, inverse)
         self.mean = mean_matrix * mean
         left = np.maximum(inverse * self.size - np.sum(mean_matrix**2, axis=1), 0)  # of the row energies 1/i
+        reach = np.sqrt(noise.spread((ends[:-1] + 1 + ends[1:]) / 2))[:, None]
+        factors = np.concatenate([noise.types.values * (1 - reach), noise.types.values * (1 + reach)], axis=1)
+        self.row_types = Types(factors, np.tile(noise.types.weights, 2) / 2)  # values by block
         self.modes, self.mode_count = _modes_inside(self.size, mean * left)
         # Sums over j <= i (or i >= j) count half of the own block; over i >= max(j, j') a third of it.
         self.upto = below + np.diag((self.size + 1) / (2 * self.size))
@@ -142,7 +147,7 @@ class CausalEquations:
                 exact_own = share * (own - pairs[:, diagonal, diagonal])
                 s = s + rank * wave[:, diagonal, diagonal] + exact_own
                 waves.append((share, wave))
-        column_means, row_means = self._over_types(s - 1), self._over_types(shift - 1)
+        column_means, row_means = _over_types(self.noise.types, s - 1), _over_types(self.row_types, shift - 1)
         full = -self._pairs(t * size * self.c_over_i) * np.outer(self.root, self.root)
         full[:, diagonal, diagonal] += 1 / column_means[0]
         inverse = np.linalg.inv(-column[:, :, None] * full + self.mean.T @ (self.mean * row_means[0][:, :, None]))
@@ -167,18 +172,19 @@ class CausalEquations:
         ratio = np.sqrt((new_u @ size) / (new_t @ size))[:, None]
         return np.stack([weighted_t * ratio, 1 + new_delta / ratio, weighted_u / ratio, new_t * ratio])
 
-    def _over_types(self, delta: Array) -> tuple[Array, Array, Array, Array]:
-        """Averages over types r of 1/d, 1/d^2, r/d and r/d^2, d = 1 + r delta."""
-        r, weights = self.noise.types.values, self.noise.types.weights
-        inverse = 1 / (1 + r * delta[..., None])
-        return inverse @ weights, inverse**2 @ weights, (r * inverse) @ weights, (r * inverse**2) @ weights
-
     def _pairs(self, values: Array) -> Array:
         """The matrix sum_(i >= max(j, j')) values_i over blocks j, j'; values (points, blocks) are sums over blocks."""
         pairs = (values @ self.upto)[:, self.later]
         diagonal = np.arange(self.size.size)
         pairs[:, diagonal, diagonal] = values @ self.both.T
         return pairs
+
+
+def _over_types(types: Types, delta: Array) -> tuple[Array, Array, Array, Array]:
+    """Averages over types r of 1/d, 1/d^2, r/d and r/d^2, d = 1 + r delta."""
+    r, weights = types.values, types.weights
+    inverse = 1 / (1 + r * delta[..., None])
+    return inverse @ weights, inverse**2 @ weights, (r * inverse) @ weights, (r * inverse**2) @ weights
 
 
 def _block_means(ends: Array, noise: Noise) -> tuple[Array, Array, Array, Array]:
