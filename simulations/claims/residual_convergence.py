@@ -31,11 +31,12 @@ def all_claims(results: Results) -> list[Claim]:
             if group[0].skip_scale == 0:
                 found += [_global_minimum(results, group[:1]), _linear_rate(results, group[:1])]
         found += [*_monotone(results, group), *_stall(results, group), *_conditioning(results, kept)]
-    return [*found, *_deeper(results), *_collapse(results)]
+    found += [_deeper(results, group) for group in results.along("depth")]
+    return found + [claim for group in results.along("skip_scale") for claim in _collapse(results, group)]
 
 
 def sentence(results: Results) -> str:
-    """Median loss over its start at the end of training, by data and skip scale."""
+    """Median loss over its start at the end of training, by data and skip scale, and what of the paper's words on depth holds."""
     parts = []
     for group in results.along("skip_scale", least=1):
         ends = [np.nanmedian(draws_of(results, s, "final_loss_ratio")) for s in group if _defined(results, s)]
@@ -43,7 +44,27 @@ def sentence(results: Results) -> str:
             depth = f", depth {group[0].depth}" if group[0].depth > 1 else ""
             parts.append(f"{group[0].data}{depth}: " + ", ".join(f"{end:.1e}" for end in ends))
     named = scales(next(results.along("skip_scale", least=1)))
-    return f"Median final loss over the first one, skip scale {named}: " + "; ".join(parts) + "."
+    losses = f"Median final loss over the first one, skip scale {named}: " + "; ".join(parts) + "."
+    return " ".join([losses, *_depth_words(results)])
+
+
+def _depth_words(results: Results) -> Iterator[str]:
+    """The paper's statements on depth, sorted by what these draws say of them."""
+    deep = [group for group in results.along("skip_scale") if group[0].depth > 1 and group[0].skip_scale == 0]
+    statements = {
+        "with a skip the tokens keep their rank": [c for group in deep for c in _collapse(results, group)],
+        "a skip lowers the loss": [_lowered(results, group) for group in deep],
+        "with a skip deeper networks end at a lower loss": [
+            _deeper(results, group) for group in results.along("depth") if group[0].skip_scale >= SKIP
+        ],
+    }
+    for verdict, words in (("supported", "Reproduced"), ("contradicted", "Not reproduced"), ("undecided", "Left open")):
+        lines = []
+        for statement, found in statements.items():
+            where = [claim.claim.split(":")[0] for claim in found if claim.verdict == verdict]
+            lines += [f"{statement} ({'; '.join(where)})"] if where else []
+        if lines:
+            yield f"{words}: {', '.join(lines)}."
 
 
 def _defined(results: Results, setting: Any) -> bool:
@@ -110,28 +131,36 @@ def _monotone(results: Results, group: list[Any]) -> Iterator[Claim]:
     if len(group) < 2 or group[0].data == "iid":
         return
     ends = [draws_of(results, s, "final_loss_ratio") for s in group]
-    expected = (
-        "supported" if group[0].data == "weather" and group[0].depth == 1 and group[0].optimizer == "gd" else None
-    )
-    words = f"{_words(group[0])}, {group[0].steps} steps"
     yield mostly(
-        f"{words}: every larger skip of {scales(group)} ends at a lower loss, in most draws",
+        f"{_words(group[0])}, {group[0].steps} steps: every larger skip of {scales(group)} ends at a lower loss, "
+        "in most draws",
         [one > other for one, other in itertools.pairwise(ends)],
         along="skip_scale",
-        expected=expected,
+        expected=_lower_expected(group[0]),
         source=SOURCE,
     )
-    yield bound_claim(
-        f"{words}: skip {group[-1].skip_scale:g} ends at a lower loss than {group[0].skip_scale:g}",
-        [group[-1].skip_scale],
-        [ends[0] / ends[-1]],
+    yield _lowered(results, group)
+
+
+def _lowered(results: Results, group: list[Any]) -> Claim:
+    """Loss with the largest skip against the smallest."""
+    first, last = group[0], group[-1]
+    return bound_claim(
+        f"{_words(first)}, {first.steps} steps: skip {last.skip_scale:g} ends at a lower loss than {first.skip_scale:g}",
+        [last.skip_scale],
+        [draws_of(results, first, "final_loss_ratio") / draws_of(results, last, "final_loss_ratio")],
         bound=1.0,
         side="lower",
         along="skip_scale",
-        expected=expected,
+        expected=_lower_expected(first),
         source=SOURCE,
         statistic="median",
     )
+
+
+def _lower_expected(setting: Any) -> str | None:
+    known = setting.data == "weather" and setting.depth == 1 and setting.optimizer == "gd"
+    return "supported" if known else None
 
 
 def _stall(results: Results, group: list[Any]) -> Iterator[Claim]:
@@ -197,29 +226,27 @@ def _regression(y: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return slopes(np.arange(draws) >= 0), spread
 
 
-def _deeper(results: Results) -> Iterator[Claim]:
+def _deeper(results: Results, group: list[Any]) -> Claim:
     """Whether more layers end lower."""
-    for group in results.along("depth"):
-        ends = [draws_of(results, s, "final_loss_ratio") for s in group]
-        words = _words(group[0], scale=True).replace(f", depth {group[0].depth}", "")
-        yield mostly(
-            f"{words}: every deeper network of {', '.join(str(s.depth) for s in group)} layers ends at a lower loss "
-            f"after {group[0].steps} steps, in most draws",
-            [one > other for one, other in itertools.pairwise(ends)],
-            along="depth",
-            expected=None,
+    ends = [draws_of(results, s, "final_loss_ratio") for s in group]
+    words = _words(group[0], scale=True).replace(f", depth {group[0].depth}", "")
+    return mostly(
+        f"{words}: every deeper network of {', '.join(str(s.depth) for s in group)} layers ends at a lower loss "
+        f"after {group[0].steps} steps, in most draws",
+        [one > other for one, other in itertools.pairwise(ends)],
+        along="depth",
+        expected=None,
+        source=SOURCE,
+    )
+
+
+def _collapse(results: Results, group: list[Any]) -> Iterator[Claim]:
+    """Tokens of deep networks at initialisation: s_2/s_1 with the skip against without it."""
+    if group[0].skip_scale == 0 and group[0].depth > 1:
+        alone = draws_of(results, group[0], "token_gap_ratio")
+        yield in_every_draw(
+            f"{_words(group[0])}: a skip of {scales(group[1:])} keeps s_2/s_1 of the last tokens 10 times higher",
+            [draws_of(results, s, "token_gap_ratio") / (10 * np.maximum(alone, 1e-300)) for s in group[1:]],
+            expected="supported" if group[1].skip_scale >= SKIP and group[0].norm == "none" else None,
             source=SOURCE,
         )
-
-
-def _collapse(results: Results) -> Iterator[Claim]:
-    """Tokens of deep networks at initialisation: s_2/s_1 with the skip against without it."""
-    for group in results.along("skip_scale"):
-        if group[0].skip_scale == 0 and group[0].depth > 1:
-            alone = draws_of(results, group[0], "token_gap_ratio")
-            yield in_every_draw(
-                f"{_words(group[0])}: a skip of {scales(group[1:])} keeps s_2/s_1 of the last tokens 10 times higher",
-                [draws_of(results, s, "token_gap_ratio") / (10 * np.maximum(alone, 1e-300)) for s in group[1:]],
-                expected="supported" if group[1].skip_scale >= SKIP and group[0].norm == "none" else None,
-                source=SOURCE,
-            )

@@ -1,6 +1,7 @@
 """residual_convergence from the command line: errors, C6, C7, the global minimum, resuming, one's own files."""
 
 import json
+import re
 
 import jsonschema
 import numpy as np
@@ -128,6 +129,8 @@ def test_one_s_own_files_serve_as_data(tmp_path):
     results = trained(tmp_path, **flags, n=4, steps=10, draws=2)
     assert {row["quantity"]: row["measured"] for row in results.rows}["token_gap_ratio"] is not None
     assert any("deeper" in claim.claim for claim in EXPERIMENT.claims(results))
+    told = re.findall(r"(?:Reproduced|Not reproduced|Left open): (.*?)\.(?= |$)", EXPERIMENT.summary(results))
+    assert sum(len(re.findall("sentences data", line)) for line in told) == 5  # rank and loss at each depth, and deeper
     assert EXPERIMENT.figure(results) is not None
 
 
