@@ -120,9 +120,11 @@ def shared_pieces(
     """
     b, head = beta**2 * scales.mean, scales.squares.size
     weights, total = degree_weights(b * rows.values, scales.sphere)
-    row_energy = _energies(scales, rows.values) if tilted else np.ones((head, rows.values.size))
+    row_energy = conditional_energies(scales, rows.values) if tilted else np.ones((head, rows.values.size))
     column_energy = (
-        _energies(scales, columns.values) if tilted else np.broadcast_to(columns.values, (head, columns.values.size))
+        conditional_energies(scales, columns.values)
+        if tilted
+        else np.broadcast_to(columns.values, (head, columns.values.size))
     )
     f, g, ranks = [], [], []
     for degree in range(1, DEGREES + 1):
@@ -160,7 +162,7 @@ def sphere_tail(variance: Array, sphere: float | None) -> Array | float:
     return np.asarray(np.exp(log_projection(0, 4 * x, sphere) - 4 * log_projection(0, x, sphere) - 6 * variance))
 
 
-def _energies(scales: Scales, types: Array) -> Array:
+def conditional_energies(scales: Scales, types: Array) -> Array:
     """E z_a^2 of every direction a given the type r = sum_a tau_a^2 z_a^2/d_k, shape (directions, types).
 
     By exponential tilting, lambda/(1 - 2 theta tau_a^2) with theta such that the type comes out; lambda = 1 for Gaussian

@@ -27,7 +27,8 @@ def test_typical_heads_are_drawn_heads():
         for _ in range(8)
     ]
     typical = typical_heads(4, 32, 128, sphere=127)
-    assert np.mean([one.degrees for one in drawn]) == pytest.approx(typical.degrees, rel=0.05)
+    spread = [one.joint.effective_dimension for one in drawn]
+    assert np.mean(spread) == pytest.approx(typical.joint.effective_dimension, rel=0.05)
     squares = [np.mean(np.sort(one.joint.squares)[-20:]) for one in drawn]
     assert np.mean(squares) == pytest.approx(np.mean(np.sort(typical.joint.squares)[-20:]), rel=0.05)
     assert np.mean([one.joint.mean for one in drawn]) == pytest.approx(1, abs=0.05)
@@ -76,17 +77,23 @@ def average(heads, n, beta, width, seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("heads, n, beta, width, published, alone, measured, predicted", TABLE)
 def test_published_table(heads, n, beta, width, published, alone, measured, predicted):
-    """Oracle: numpy, two draws: distance within .008 of the published one, two leading values 3 %, shared tokens 8 %.
+    """Oracle: numpy, two draws: distance at most .015; independent heads within .006 of the published one, shared heads below it,
+    which was without the tilt; two leading values 3 %, shared tokens 5 %.
 
-    Published values within 3 and 8 %. Control: one head of independent tokens, scaled, misses by what was published, .025.
+    Published values likewise. Control: one head of independent tokens, scaled, misses by what was published, .025.
     """
     drawn = [average(heads, n, beta, width, seed) for seed in range(2)]
-    assert np.mean([distance(law, values) for values, law in drawn]) == pytest.approx(published, abs=0.008)
+    gap = np.mean([distance(law, values) for values, law in drawn])
+    assert gap < 0.015
+    if width is None:
+        assert gap == pytest.approx(published, abs=0.006)
+    else:
+        assert gap < published
     one = PieceLaw(independent_pieces(n, 64, beta, heavy=False), n)
     scaled = np.mean([distance(one, math.sqrt(heads) * values) for values, _ in drawn])
     assert scaled > 2 * published
     assert alone is None or scaled == pytest.approx(alone, abs=0.025)
-    tolerance = 0.03 if width is None else 0.08
+    tolerance = 0.03 if width is None else 0.05
     found = np.mean([law.top_value([1, 2]) for _, law in drawn], axis=0)
     assert found == pytest.approx(np.mean([values[[-1, -2]] for values, _ in drawn], axis=0), rel=tolerance)
     if measured:

@@ -9,7 +9,7 @@ from rmt.laws.harmonics import harmonics
 from rmt.laws.keyquery import KeyQueryLaw
 from rmt.laws.normalised_tokens import normalised_covariance, sphere_dimension
 from rmt.laws.piece_law import PieceLaw
-from rmt.laws.shared_tokens import SharedTokensLaw, _energies, _features, degree_weights, shared_pieces
+from rmt.laws.shared_tokens import SharedTokensLaw, _features, conditional_energies, degree_weights, shared_pieces
 from rmt.laws.token_scales import Scales, scales_of, typical_scales
 from rmt.laws.types import chi_square_types
 from tests.laws.drawn_attention import centred_values, distance, layer_normalised, softmax
@@ -53,7 +53,7 @@ def test_degree_one_on_a_sphere_by_monte_carlo():
 def test_tilted_energies_give_back_the_type(sphere):
     scales = typical_scales(64, 16, sphere=sphere)
     types = np.array([0.3, 1.0, 2.5])
-    energy = _energies(scales, types)
+    energy = conditional_energies(scales, types)
     assert scales.squares @ energy / 16 == pytest.approx(types, rel=2e-3)
     assert energy[:, 1] == pytest.approx(np.ones(16), rel=2e-3)
 
