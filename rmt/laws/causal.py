@@ -204,8 +204,8 @@ def phase_shift(beta: float) -> float:
 
 
 def expected_outliers(n: int, beta: float, noise_top: float) -> float:
-    """How many singular values of A lie above `noise_top`, the largest of A - C (about (w/pi) ln n; derived, 1/2 fitted).
+    """How many singular values of A lie above `noise_top`, the largest of A - C (about (w/pi) ln n; derived, 3/4 fitted).
 
-    The rungs of the lengthened ladder above it; noise lifts the last rung by half a step.
+    The rungs of the lengthened ladder above it; noise lifts the last rungs by three quarters of a step (24 settings).
     """
-    return rungs_above(noise_top, math.log(n) + phase_shift(beta)) + 0.5
+    return rungs_above(noise_top, math.log(n) + phase_shift(beta)) + 0.75
