@@ -43,7 +43,8 @@ class SharedTokensLaw(DelegatedLaw):
     weights, published mean of 2-3 draws: layer norm, d/d_k = 256/64, beta = 1: .006, .5: .005; 128/32: .008, .008; 512/128: .008;
     768/64, .5: .006; 64/16: .020, .014; 64/64, .5: .016; Gaussian, 256/64: .008; spectrum k^-1/2: .007; k^-1, beta = .7: .007;
     layer norm of k^-1/2: .005; of k^-1, .7, d = 256: .015, 768: .010, with the covariance of the normalised tokens
-    (`rmt.laws.normalised_tokens`; with that before the norm .031). n = 3000: .004. Leading values within 6 %, mostly low.
+    (`rmt.laws.normalised_tokens`; with that before the norm .031), E s^2 still 6-11 % high. n = 3000: .004. Leading values within
+    6 %, mostly low.
     Out of range: spectrum k^-1, beta = 1, d_e ~ 10: .02-.036, leading value 6-12 % low. Weights at their typical scales instead
     of drawn ones: .000-.008 more, at d_k = 16 up to .06. Law without the tilt: .007-.14; independent tokens: .03-.23.
     """
