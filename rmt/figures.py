@@ -99,13 +99,22 @@ def title(ax: Any, text: str) -> None:
 def scaling(
     ax: Any, curves: Sequence[Curve], points: Sequence[Points], *, ylabel: str, xlabel: str, log: bool = True
 ) -> None:
-    """Theory lines with bands and measured points on log-log axes (log-linear without `log`), one look per label."""
+    """Theory lines with bands and measured points on log-log axes (log-linear without `log`), one look per label.
+
+    A theory that is out of range everywhere gets no line and no entry in the legend.
+    """
     names = list(dict.fromkeys([*(curve.label for curve in curves), *(point.label for point in points)]))
     look = looks(names)
     for curve in curves:
-        style_of = look[curve.label]
+        style_of, known = look[curve.label], np.isfinite(curve.value)
+        if not known.any():
+            continue
         ax.fill_between(curve.x, curve.lower, curve.upper, color=style_of["color"], alpha=0.2, linewidth=0)
-        line = {"color": style_of["color"], "linestyle": style_of["linestyle"]}
+        line: dict[str, Any] = {"color": style_of["color"], "linestyle": style_of["linestyle"]}
+        padded = np.pad(known, 1)
+        alone = known & ~padded[:-2] & ~padded[2:]
+        if alone.any():  # a line needs two points to be seen
+            line |= {"marker": "_", "markersize": 10, "markevery": np.flatnonzero(alone).tolist()}
         ax.plot(curve.x, curve.value, linewidth=1.4, label=f"theory, {curve.label}", **line)
     for point in points:
         errors = np.abs(np.stack([point.value - point.lower, point.upper - point.value]))

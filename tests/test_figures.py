@@ -45,6 +45,19 @@ def test_theory_with_gaps_and_a_single_point_are_drawn():
     assert len(axes[0, 0].get_legend().get_texts()) == 2
 
 
+def test_theory_at_one_size_is_marked_and_theory_without_a_number_is_no_entry():
+    x, none = np.array([10.0, 100.0, 1000.0]), np.full(3, np.nan)
+    alone = np.array([np.nan, 0.5, np.nan])
+    with figures.style():
+        page, axes = figures.page(1, 1)
+        curves = [figures.Curve("a", x, alone, alone, alone), figures.Curve("b", x, none, none, none)]
+        figures.scaling(axes[0, 0], curves, [], xlabel="n", ylabel="s")
+        page.canvas.draw()
+    (line,) = axes[0, 0].get_lines()
+    assert (line.get_marker(), line.get_markevery()) == ("_", [1])
+    assert [text.get_text() for text in axes[0, 0].get_legend().get_texts()] == ["theory, a"]
+
+
 def test_five_series_are_too_many_for_one_panel():
     with pytest.raises(ValueError, match="at most 4"):
         figures.looks(list("abcde"))

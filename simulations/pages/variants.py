@@ -66,7 +66,7 @@ def _mean(draws: np.ndarray) -> tuple[float, float, float]:
 def _against_gap(ax: Any, results: Results, by_name: dict[str, Any]) -> None:
     """Numbered points, so that twenty variants can be told apart without twenty colours."""
     look = figures.looks(["point"])["point"]
-    lines = []
+    lines, places = [], {}
     for number, (name, setting) in enumerate(by_name.items(), start=1):
         samples = results.samples[setting]
         x, y = _mean(samples["gap_ratio"]), _mean(samples["token_stable_rank"][:, -1])
@@ -79,12 +79,29 @@ def _against_gap(ax: Any, results: Results, by_name: dict[str, Any]) -> None:
             markersize=4,
             capsize=2,
         )
-        ax.annotate(str(number), (x[0], y[0]), textcoords="offset points", xytext=(4, 3), fontsize=7)
+        places[str(number)] = (x[0], y[0])
         lines.append(f"{number} {name.replace('_', ' ')}")
     ax.set_yscale("log")
+    middle = np.mean(ax.get_xlim())
+    for label, place in _together(places).items():  # towards the middle, so that none leaves the panel
+        side = "left" if place[0] < middle else "right"
+        ax.annotate(
+            label, place, textcoords="offset points", xytext=(4 if side == "left" else -4, 3), ha=side, fontsize=7
+        )
     ax.set_xlabel(r"$s_2/s_1$ of the altered matrix")
     ax.set_ylabel("stable rank of the tokens")
     ax.text(1.02, 1.0, "\n".join(lines), transform=ax.transAxes, va="top", fontsize=6.5)
+
+
+def _together(places: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    """One label for points too close to carry one each: within a fiftieth of the panel's width and a fifteenth of its height."""
+    x, y = np.array(list(places.values())).T
+    across, up = np.ptp(x) or 1.0, np.ptp(np.log(y)) or 1.0
+    found: dict[tuple[float, float], list[str]] = {}
+    for label, (at, height) in places.items():
+        near = (p for p in found if abs(p[0] - at) < across / 50 and abs(np.log(p[1] / height)) < up / 15)
+        found.setdefault(next(near, (at, height)), []).append(label)
+    return {", ".join(labels): place for place, labels in found.items()}
 
 
 def _growth(ax: Any, results: Results, by_name: dict[str, Any]) -> None:
