@@ -395,3 +395,26 @@ def test_independent_heads_share_one_mean_token(tmp_path):
     for name in ("token_stable_rank", "token_cosine", "rank_one_residual"):
         assert rows[name]["predicted"] is not None and rows[name]["verdict"] != "contradicted"
         assert rows[name]["measured"] == pytest.approx(rows[name]["predicted"], rel=0.1)
+
+
+def test_limits_are_judged_along_five_sizes(tmp_path):
+    """iid, beta = .3, 12 draws: every limit of the layer is a claim, none contradicted (1e-3 each); with four sizes none."""
+    words = {"model": "iid", "beta": 0.3, "tokens": "orthonormal", "draws": 12, "out": str(tmp_path), "quiet": True}
+    results = run(EXPERIMENT, n=(100, 128, 160, 192, 256), **words)
+    found = {
+        claim["claim"].partition(": ")[2]: claim["verdict"] for claim in results.claims if "tends to" in claim["claim"]
+    }
+    assert {"||A||_F^2 - 1 tends to 0.09417", "rank/n without the outlier tends to 0.06584"} <= found.keys()
+    assert found.pop("s2 tends to beta/sqrt(64)") == "contradicted"  # the law of key-query logits
+    assert found["||A||_F^2 - 1 tends to 0.09417"] == "supported" and "contradicted" not in found.values()
+    fewer = run(EXPERIMENT, n=(100, 128, 160, 192), **words)
+    assert not any("rank/n" in claim["claim"] for claim in fewer.claims)
+
+
+def test_the_ladder_nears_two_like_the_square_of_a_logarithm(tmp_path):
+    """beta = 0, n = 64 to 1024: 1/s_1^2 - 1/4 falls like (ln n + 4.74)^-2; stated as a square root it is contradicted."""
+    words = {"model": "iid", "beta": 0.0, "mask": "causal", "variant": "plain", "width": 16, "draws": 2, "quiet": True}
+    results = run(EXPERIMENT, n=(64, 128, 256, 512, 1024), out=str(tmp_path), **words)
+    (claim,) = (claim for claim in results.claims if "tends to 0" in claim["claim"])
+    assert claim["along"] == "ln n + 4.74" and claim["verdict"] == "supported"
+    assert claim["interval"][0] > 1.5

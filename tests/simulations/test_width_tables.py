@@ -150,6 +150,28 @@ def test_the_proportional_regime(row):
         assert np.abs(circle - empirical).max() > 3 * np.mean(gaps)
 
 
+@pytest.mark.parametrize(("head_dim", "edge"), [(400, 1.338), (100, 1.785)])
+def test_the_same_edges_at_400_tokens(head_dim, edge):
+    """beta = .5: within 5 %."""
+    words = {"n": 400, "model": "keyquery", "head_dim": head_dim, "beta": 0.5, "variant": "centred"}
+    agrees(20 * layer(8, **words)["top_singular_value"], predicted=edge)
+
+
+@pytest.mark.parametrize(("n", "measured", "count"), [(150, 0.0935, 60), (600, 0.0902, 4)])
+def test_a_skip_beside_the_repaired_branch(n, measured, count):
+    """sqrt(n) (A - J) W + I: Gram stable rank .0926 n in the limit, 10 %."""
+    from rmt.ensembles.markov import MarkovAttention
+    from rmt.kernels import kernels_for
+
+    A = MarkovAttention(n, beta=SQRT_LN2).sample(stream(0), (count,), dtype=np.float64)
+    shares = []
+    for draw in range(count):
+        W = kernels_for(CPU).variates(stream(0).within(f"skip/{n}").words("weights", draw), 0, n, n)
+        values = np.linalg.svd((A[draw] - 1 / n) @ W + np.eye(n), compute_uv=False)
+        shares.append(np.sum(values**4) / values[0] ** 4 / n)
+    agrees(shares, measured=measured, predicted=0.0926, rel=0.10, spread=0.01)
+
+
 @pytest.mark.parametrize(
     ("tokens", "width", "head_dim", "measured", "predicted"),
     [
