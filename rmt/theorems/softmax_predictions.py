@@ -6,7 +6,14 @@ import numpy as np
 
 from rmt.theorems.prediction import Approximation, Exact, Prediction, out_of_range, relative_band
 from rmt.theorems.softmax_contexts import balanced_context_noise, learned_excess
-from rmt.theorems.softmax_regression import SOURCE, curvature_range, excess_rate, linear_descent, whitened_values
+from rmt.theorems.softmax_regression import (
+    SOURCE,
+    curvature_range,
+    excess_rate,
+    linear_descent,
+    regulariser_rate,
+    whitened_values,
+)
 
 FINITE = "derived, see rmt.theorems.softmax_contexts"
 NEAR = "next to the minima, infinitely many tokens"
@@ -52,8 +59,14 @@ def population_predictions(
         found["one_point_convexity"] = out_of_range(
             f"p = {len(values)} < d = {width}: some directions are flat to second order; take p = d", source=SOURCE
         )
-    rate = excess_rate(values, width, rho=rho)
-    if rate > 1e-3:
+    rate, imbalance = excess_rate(values, width, rho=rho), regulariser_rate(values, rho=rho)
+    if len(values) == width and imbalance > 1.03 * rate > 1e-3:
+        found["population_rate"] = out_of_range(
+            f"rho = {rho:g}: imbalance of the factors outlasts the risk, {imbalance:.3g} against {rate:.3g} a step; "
+            "take rho near 1/2",
+            source=SOURCE,
+        )
+    elif rate > 1e-3:
         found["population_rate"] = Approximation(
             value=rate, band=relative_band(rate, 0.03), source=SOURCE, validity=f"{NEAR}, step 1/(2 s_1) for rho <= 1/2"
         )

@@ -67,8 +67,8 @@ def best_step(singular_values: np.ndarray, width: int) -> float:
 def excess_rate(singular_values: np.ndarray, width: int, *, step: float | None = None, rho: float = 0.5) -> float:
     """Late factor of the excess risk per preconditioned step: (1 - s_d/s_1)^2 at the safe step, p = d.
 
-    Valid near the minima and for steps below 2/(2 s_1); `step` defaults to the safe one. The regulariser's own modes do
-    not touch the excess there; it counts only by the step that it allows.
+    Valid near the minima and for steps below 2/(2 s_1); `step` defaults to the safe one. The regulariser counts by the
+    step that it allows. Its own modes touch the excess in second order only, where they decay like `regulariser_rate`.
     """
     low, high = _risk_curvatures(singular_values, width)
     step = safe_step(singular_values, rho=rho) if step is None else step
@@ -76,6 +76,14 @@ def excess_rate(singular_values: np.ndarray, width: int, *, step: float | None =
     if not 0 < step < longest:
         raise ValueError(f"step = {step}; a descent converges for 0 < step < {longest:.4g}: lower the step")
     return max((1 - step * low) ** 2, (1 - step * high) ** 2)
+
+
+def regulariser_rate(singular_values: np.ndarray, *, rho: float = 0.5) -> float:
+    """(1 - 4 rho s_d step)^4 at the safe step: the late factor of what the slowest imbalance of the factors adds to the excess.
+
+    Below `excess_rate` for rho >= 1/2. At s_1/s_d = 1.15 measured .167 and .093 for rho = .2 and .25, here .18 and .10.
+    """
+    return float((1 - 4 * rho * np.min(singular_values) * safe_step(singular_values, rho=rho)) ** 4)
 
 
 def _risk_curvatures(singular_values: np.ndarray, width: int) -> tuple[float, float]:

@@ -145,7 +145,11 @@ def test_saturation_says_where_it_ends():
     assert uniform["diagonal_attention"].value == pytest.approx(1 / 256)
     assert uniform["attention_entropy"].value == pytest.approx(math.log(256))
     assert uniform["softmax_sensitivity"].value == pytest.approx(1 - 1 / 256)
-    for out in (saturation(256, 64, scale=1.4, shift=0.5), saturation(256, 32, scale=0.5, shift=0.5)):
+    for out in (
+        saturation(256, 64, scale=1.4, shift=0.5),
+        saturation(256, 32, scale=0.5, shift=0.5),
+        saturation(16, 64, scale=0.5, shift=0.0),
+    ):
         assert not any(said.in_range for said in out.values())
     assert soft_window(256, 64) == pytest.approx(0.595, abs=1e-3)
     assert usable_window(256, 64, scale=1.0) is None

@@ -58,6 +58,13 @@ def test_the_best_step_is_best_and_a_longer_one_is_refused():
         theory.excess_rate(VALUES, 4, step=1.0)
 
 
+def test_a_weak_regulariser_sets_the_late_rate_of_a_well_conditioned_target():
+    """Closed form (1 - 2 rho s_d/s_1)^4 at step 1/(2 s_1): below the risk's own rate at rho = 1/2, above it at 1/4."""
+    near = np.array([1.0, 0.95, 0.9, 0.87])
+    assert theory.regulariser_rate(near, rho=0.25) == pytest.approx((1 - 0.5 * 0.87) ** 4)
+    assert theory.regulariser_rate(near) < theory.excess_rate(near, 4) < theory.regulariser_rate(near, rho=0.25)
+
+
 def steps_of(problem, displacement, *, preconditioned, limit=40_000):
     """Steps of the real, nonlinear population descent to an excess of 1e-10, at the default steps."""
     point = minimiser(problem)
