@@ -42,7 +42,7 @@ PLANS: tuple[tuple[str, int, dict[str, Any]], ...] = (
         64,
         {"width": 256, "head_dim": (64, 256), "shift": (0.0, 1.0, 5.0), "correction": ("shift", "svd")},
     ),
-    ("weight_conditioning", 64, {"width": 256, "head_dim": 64, "shift": (0.0, 0.5), "n": (32, 64, 512)}),
+    ("weight_conditioning", 64, {"width": 256, "head_dim": 64, "shift": (0.0, 0.5, 0.74), "n": (48, 96, 1024)}),
     ("residual_conditioning", 48, {"n": (64, 200), "width": 256, "skip_scale": (0.0, 0.5, 2.0), "head_dim": (16, 64)}),
     (
         "softmax_regression",

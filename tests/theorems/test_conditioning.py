@@ -129,7 +129,7 @@ def shifted_attention(n, width, head_dim, scale, shift, rng):
 
 
 @pytest.mark.parametrize(
-    "scale, shift", [(0.554, 0.25), (0.554, 0.5), (0.554, 0.75), (0.554, 1.0), (1.0, 0.5), (1.0, 0.75)]
+    "scale, shift", [(0.554, 0.25), (0.554, 0.5), (0.554, 0.75), (0.554, 1.0), (1.0, 0.5), (1.0, 0.6)]
 )
 def test_saturation_stays_in_its_bands(scale, shift):
     """Width 768, head 64, n = 256, 4 draws: P_ii has standard error 1 to 4 %; twice the error is granted beside each band."""
