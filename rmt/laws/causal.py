@@ -35,7 +35,7 @@ class CausalLaw(DelegatedLaw):
 
     Derivation (heuristic, no proof): see `rmt.laws.causal_equations`, information plus noise with a variance profile.
     The k-th largest value is where the expected number above reaches k - 1/2: a median, not a limit, because the first
-    rows never average out (sd of s_1: 0.02-0.03, of s_1(A - C): 0.1 at beta = 1).
+    rows never average out (sd of s_1: 0.04, of s_1(A - C): 0.1 at beta = 1).
 
     Range: beta <= 1, n >= 64, head_dim >= 16 (`validity`). Cost 0.2 s (iid) to 1 s (key-query) for the leading values, n from
     64 to 10^6, and a few seconds for the first use of the whole law. Blocks against single tokens: 0.5 % in the top eight.
