@@ -4,6 +4,17 @@ Every other prediction is for a finite n; these are the statements they rest on.
 n, tends to a value and |mean - value| ~ size^-exponent (`Limit`), where the size is n or a logarithm. Widths grow in
 proportion to n. Exponent 1 comes from the normaliser of a row or from a trace, 2/3 from the Tracy-Widom mean of an edge,
 1/2 from the largest of d_k eigenvalues that fluctuate like n^-1/2, 2 along ln n from a phase that is quantised.
+
+Exponents fitted to the measured deviations at 5 to 9 sizes between 16 and 2048, next term included, 95 % intervals:
+
+    iid, sigma = 1 (lognormal; tokens, edge: light weights)    ||A||_F^2 0.92-1.08, n (s_1^2 - 1) 0.79-1.04,
+        sqrt(n) s_2 0.50-0.67, rank/n removed 0.53-0.71, cosine 0.76-1.00, stable rank of tokens 0.78-1.10
+    key-query, d_k = 8, 16     s_1^2 0.91-1.17, s_2 0.44-0.57, ||A||_F^2 0.88-1.07, stable rank of A 0.82-1.03
+    QK-norm, d_k = 8           s_1^2 0.90-1.12, s_2 0.48-0.64
+    causal mean                1/s_1^2 - 1/4 1.77-2.27 along ln n, rows normalised 0.99-1.01, cosine 0.97-1.02
+
+Not resolved: the kept excess n (rank - 1), whose terms of order 1/n nearly cancel (0.7-3.2), and the largest eigenvalue
+modulus, whose logarithms hide its power (slopes 0.1-0.4 between 16 and 256).
 """
 
 from __future__ import annotations
