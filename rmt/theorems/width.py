@@ -29,9 +29,6 @@ WEIGHTS = ("lognormal", *LIGHT)
 TOKENS = ("independent", "orthonormal", "gaussian", "layernorm")
 ATTENTIONS = ("softmax", "sigmoid", "relu", "linear", "tanh")
 VARIANTS = ("plain", "outlier_removed", "centred", "running_mean_removed")
-# Independent heads side by side have one mean token, as long as that of a single head; their noise is spread more widely.
-OF_ALL_HEADS = {"token_stable_rank", "token_cosine", "rank_one_residual"}
-OF_TOKENS = OF_ALL_HEADS | {"gram_stable_rank", "gram_stable_rank_excess", "effective_rank"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -140,9 +137,9 @@ class OneLayer:
 
     def unknown_tokens(self) -> str | None:
         """Why no theorem here speaks of the tokens after this layer, or None."""
-        grouped = self.kv_heads not in (None, self.heads)
-        if self.heads > 1 and (grouped or (not self.shared and (self.options or self.mask != "none"))):
-            return f"{self.heads} heads of {self.kv_heads or self.heads} keys, mask {self.mask}: no prediction for their tokens"
+        grouped, masked = self.kv_heads not in (None, self.heads), self.mask != "none"
+        if self.heads > 1 and ((grouped and masked) or (not self.shared and (self.options or masked))):
+            return f"{self.heads} heads, {' and '.join((*self.options, f'mask {self.mask}'))}: no prediction for their tokens"
         if self.mask == "causal" and (self.variant != "plain" or self.shared or self.light is not None):
             return f"variant {self.variant} with mask {self.mask}, {self.tokens} tokens: no prediction for the tokens"
         if (self.options or self.shared) and self.variant != "plain":
@@ -209,10 +206,9 @@ def _bidirectional(one: OneLayer) -> Predictions:
             orthonormal=one.tokens == "orthonormal",
             width=one.width,
             value_width=one.value_width,
+            heads=one.heads,
+            kv_heads=one.kv_heads or one.heads,
         )
-        if one.heads > 1:
-            apart = OF_TOKENS - (OF_ALL_HEADS - {"token_stable_rank"} if removed else OF_ALL_HEADS)
-            found = {name: entry for name, entry in found.items() if name not in apart}
     return found | (_centred(model) if one.variant == "centred" and not model.uniform else {})
 
 
@@ -236,7 +232,9 @@ def _shared(one: OneLayer, beta: float) -> Predictions:
     removed = one.variant != "plain"
     found = shared_predictions(one.n, beta, weight_init=one.weight_init, removed=removed, **sizes)
     if one.unknown_tokens() is None:
-        after = shared_token_predictions(one.n, beta, value_width=one.value_width, heads=one.heads, **sizes)
+        after = shared_token_predictions(
+            one.n, beta, value_width=one.value_width, heads=one.heads, kv_heads=one.kv_heads, **sizes
+        )
         found.update(after)
     return found
 
