@@ -30,9 +30,9 @@ def examine() -> dict[str, Any]:
 
 def main(argv: Sequence[str] = ()) -> int:
     """`rmt doctor [--format json]`: print what was found; returns the exit code."""
-    import argparse
+    from rmt.parser import Parser
 
-    parser = argparse.ArgumentParser(prog="rmt doctor", description=__doc__, allow_abbrev=False)
+    parser = Parser(prog="rmt doctor", description=__doc__)
     parser.add_argument("--format", choices=("table", "json"), default="table")
     try:
         form = parser.parse_args(list(argv)).format
@@ -50,7 +50,10 @@ def main(argv: Sequence[str] = ()) -> int:
     table.add_column(overflow="fold")
     for topic, answer in found.items():
         table.add_row(topic, _in_words(answer))
-    Console().print(table)
+    console = Console()
+    with console.capture() as text:
+        console.print(table)
+    print(text.get(), end="")
     return 0
 
 

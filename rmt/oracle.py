@@ -104,6 +104,8 @@ def predict(
             raise ValueError(f"{name} {value}: must be an integer >= 1")
     if beta is None or not (math.isfinite(beta) and beta >= 0):
         raise ValueError(f"beta {beta}: must be a finite number >= 0")
+    if sink is not None and not math.isfinite(sink):
+        raise ValueError(f"sink {sink}: must be a finite number")
     for name, number in {"cap": cap, "slope": slope}.items():
         if number is not None and not (math.isfinite(number) and number > 0):
             raise ValueError(f"{name} {number}: must be a finite number > 0")
@@ -150,9 +152,9 @@ def predict(
 
 def main(argv: Sequence[str]) -> int:
     """`rmt predict --n N ...`: the arguments of `predict` as flags; returns the exit code."""
-    import argparse
+    from rmt.parser import Parser
 
-    parser = argparse.ArgumentParser(prog="rmt predict", description=__doc__, allow_abbrev=False)
+    parser = Parser(prog="rmt predict", description=__doc__)
     kinds: dict[str, Any] = {"int": int, "int | None": int, "float": float, "float | None": float, "str": str}
     for name, parameter in inspect.signature(predict).parameters.items():
         required = parameter.default is parameter.empty

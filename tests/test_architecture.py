@@ -13,6 +13,7 @@ HEAVY = {"matplotlib", "seaborn", "pandas", "cupy", "torch"}
 # Each part may import itself, the parts named, and what they may import.
 BELOW = {
     "arrays": [],
+    "parser": [],
     "streams": ["arrays"],
     "kernels": ["streams", "arrays"],
     "linalg": ["kernels"],
@@ -23,13 +24,13 @@ BELOW = {
     "laws": [],
     "theorems": ["laws"],
     "propagation": ["laws"],
-    "oracle": ["theorems", "propagation"],
+    "oracle": ["theorems", "propagation", "parser"],
     "statistics": ["theorems"],  # of which only rmt.theorems.prediction, see below
     "figures": ["statistics", "laws"],
     "experiments": ["statistics", "figures", "streams", "arrays", "kernels", "doctor", "oracle"],
     "preflight": ["oracle", "attention", "observables", "statistics"],
     "pytorch": [],
-    "doctor": ["arrays", "kernels"],
+    "doctor": ["arrays", "kernels", "parser"],
 }
 
 

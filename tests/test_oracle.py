@@ -98,6 +98,7 @@ def test_one_outlier_without_a_mask_and_silence_where_no_theorem_speaks():
         ({"n": 0}, "n 0: must be an integer >= 1"),
         ({"n": 10, "beta": -1.0}, "beta -1.0: must be"),
         ({"n": 10, "beta": float("nan")}, "beta nan: must be"),
+        ({"n": 10, "sink": float("nan")}, "sink nan: must be"),
         ({"n": 10, "mask": "foo"}, "mask foo: must be one of none, causal, window"),
         ({"n": 2000, "tokens": "orthonormal"}, "needs n <= width"),
     ],

@@ -5,20 +5,14 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import re
-from typing import Any, NoReturn
+from typing import Any
 
 from rmt.experiments.experiment import Experiment
 from rmt.experiments.run import DEFAULT_STORE, Request
 from rmt.experiments.setting import flag_name, flags
+from rmt.parser import Parser
 
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30}
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaints are one line and exit code 2."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: error: {message}\n")
 
 
 def parser(experiment: Experiment) -> Parser:
@@ -27,9 +21,7 @@ def parser(experiment: Experiment) -> Parser:
         prog=experiment.name,
         description=experiment.doc,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
-    made._negative_number_matcher = re.compile(r"^-(\d|\.\d|inf|nan)")  # "-1e-3" is a value, not a flag
     fields = made.add_argument_group("setting", "each takes one or several values; the sweep is their product")
     defaults = {field.name: field.default for field in dataclasses.fields(experiment.Setting)}
     for name, flag in flags(experiment.Setting).items():
