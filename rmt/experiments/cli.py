@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
 import pkgutil
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import rmt
 from rmt.experiments import flags
 from rmt.experiments.experiment import Experiment, load
 from rmt.experiments.run import Interrupted, Plan, execute, prepare
@@ -24,9 +26,21 @@ PACKAGE = "simulations"
 def main(argv: Sequence[str] | None = None) -> int:
     """`rmt` and `python -m simulations`: no argument lists the experiments; returns the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        with _reader_may_leave():
+            return _choose(arguments)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return DONE
+
+
+def _choose(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         return _list()
     name, *rest = arguments
+    if name == "--version":
+        print(f"rmt {rmt.__version__}")
+        return DONE
     if name == "doctor":
         from rmt.doctor import main as doctor
 
@@ -47,34 +61,41 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run_experiment(experiment: Experiment, argv: Sequence[str] | None = None, *, command: str | None = None) -> int:
     """The command line of one experiment; returns the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    command = command or f"python -m {PACKAGE}.{experiment.name}"
+    again = f"{command or f'python -m {PACKAGE}.{experiment.name}'} {shlex.join(arguments)}".rstrip()
     try:
-        parsed = flags.parser(experiment).parse_args(arguments)
+        with _reader_may_leave():
+            parsed = flags.parser(experiment).parse_args(arguments)
     except SystemExit as stop:
         return int(stop.code or 0)
+    try:
+        return _run(experiment, parsed, again)
+    except KeyboardInterrupt as stopped:
+        if isinstance(stopped, Interrupted):
+            _show(stopped.results, parsed.format)
+        print(f"interrupted; resume with: {again}", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _run(experiment: Experiment, parsed: Any, command: str) -> int:
     try:
         _check_files(parsed)
         planned = prepare(experiment, flags.request(experiment, parsed))
         if parsed.dry_run:
-            return _dry_run(planned, parsed.format)
+            with _reader_may_leave():
+                _dry_run(planned, parsed.format)
+            return DONE
         results = execute(planned)
-    except Interrupted as stopped:
-        _show(stopped.results, parsed.format)
-        print(f"interrupted; resume with: {command} {shlex.join(arguments)}".rstrip(), file=sys.stderr)
-        return INTERRUPTED
-    except KeyboardInterrupt:
-        print(f"interrupted; resume with: {command} {shlex.join(arguments)}".rstrip(), file=sys.stderr)
-        return INTERRUPTED
     except ValueError as reason:
         return _refuse(experiment.name, str(reason))
+    _show(results, parsed.format)
     try:
-        _show(results, parsed.format)
         if parsed.export:
             _export(results, Path(parsed.export))
         if experiment.figure and not parsed.no_figure and results.samples:
-            _draw(results, Path(parsed.figure), f"{command} {shlex.join(arguments)}".strip())
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _draw(results, Path(parsed.figure), command)
+    except OSError as reason:
+        print(f"{experiment.name}: error: a file could not be written ({reason})", file=sys.stderr)
+        return PARTIAL
     if results.missing and not results.failures:
         print(f"{results.missing} blocks belong to other shards and are not stored yet", file=sys.stderr)
     if results.failures:
@@ -149,15 +170,31 @@ def _check_files(parsed: Any) -> None:
     wanted = [("--export", parsed.export), ("--figure", None if parsed.no_figure else parsed.figure)]
     for flag, path in wanted:
         if path:
+            folder = Path(path).parent
             try:
-                Path(path).parent.mkdir(parents=True, exist_ok=True)
+                folder.mkdir(parents=True, exist_ok=True)
             except OSError as reason:
                 raise ValueError(f"{flag} {path}: its folder cannot be made ({reason.strerror})") from reason
+            if Path(path).is_dir() or not os.access(folder, os.W_OK):
+                why = (
+                    "is a folder; name a file" if Path(path).is_dir() else "its folder is not writable; choose another"
+                )
+                raise ValueError(f"{flag} {path}: {why}")
     if not parsed.no_figure and Path(parsed.figure).suffix not in (".png", ".svg", ".pdf"):
         raise ValueError(f"--figure {parsed.figure}: must end in .png, .svg or .pdf")
 
 
-def _dry_run(planned: Plan, form: str) -> int:
+@contextlib.contextmanager
+def _reader_may_leave() -> Iterator[None]:
+    """A reader such as `head` may close the pipe: what is left to print goes nowhere, and the run goes on."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _dry_run(planned: Plan, form: str) -> None:
     from rmt.experiments.store import DamagedBlock, Store
     from rmt.experiments.table import print_plan
 
@@ -172,7 +209,7 @@ def _dry_run(planned: Plan, form: str) -> int:
     absent = [task for task in planned.tasks if missing(task)]
     if form == "table":
         print_plan(planned, len(absent))
-        return DONE
+        return
     tasks = [{"key": task.key, "stored": task not in absent, **task.record()} for task in planned.tasks]
     document = {
         "experiment": planned.experiment.name,
@@ -185,17 +222,16 @@ def _dry_run(planned: Plan, form: str) -> int:
         "seconds": planned.seconds(absent) / planned.workers,
     }
     _print_json(document)
-    return DONE
 
 
 def _show(results: Any, form: str) -> None:
-    if form == "json":
-        _print_json(results.document())
-    else:
-        from rmt.experiments.table import print_results
+    with _reader_may_leave():
+        if form == "json":
+            _print_json(results.document())
+        else:
+            from rmt.experiments.table import print_results
 
-        print_results(results)
-    sys.stdout.flush()
+            print_results(results)
 
 
 def _print_json(document: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import importlib.util
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -125,12 +126,20 @@ def load(reference: str) -> Experiment:
             module = _load_file(Path(reference).expanduser().resolve())
         else:
             module = importlib.import_module(reference)
-    except (ImportError, OSError, SyntaxError) as reason:
-        raise ValueError(f"{reference}: cannot be imported ({reason})") from reason
+    except (Exception, SystemExit) as reason:  # the file is the user's: it can raise anything
+        raise ValueError(f"{reference}: cannot be imported ({_why(reason)})") from reason
     experiment = getattr(module, "EXPERIMENT", None)
     if not isinstance(experiment, Experiment):
         raise ValueError(f"{reference}: must end in EXPERIMENT = Experiment(...)")
     return experiment
+
+
+def _why(reason: BaseException) -> str:
+    """What went wrong, and in which line of which file if that is not said already."""
+    if isinstance(reason, (ImportError, OSError, SyntaxError)):
+        return str(reason)
+    frame = traceback.extract_tb(reason.__traceback__)[-1]
+    return f"{type(reason).__name__}: {reason}; {Path(frame.filename).name}, line {frame.lineno}"
 
 
 def _load_file(path: Path) -> ModuleType:

@@ -19,11 +19,12 @@ from rmt.experiments.experiment import Bench, Experiment
 from rmt.experiments.progress import Progress
 from rmt.experiments.provenance import environment
 from rmt.experiments.results import Results, together
-from rmt.experiments.setting import as_record, sweep
+from rmt.experiments.setting import as_record, sweep, told
 from rmt.experiments.store import DamagedBlock, Store
 from rmt.experiments.tasks import Task, plan, run_task
 
 DEFAULT_STORE = "reports/results"
+MOST_DRAWS = 10**6  # each block is a file
 WORTH_PROCESSES = 8.0  # seconds of work below which starting worker processes costs more than it saves
 
 
@@ -55,12 +56,15 @@ class Request:
     quiet: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.draws, int) or self.draws < 1:
-            raise ValueError(f"--draws {self.draws}: must be an integer >= 1")
+        if not isinstance(self.draws, int) or not 1 <= self.draws <= MOST_DRAWS:
+            rule = "an integer >= 1" if not isinstance(self.draws, int) or self.draws < 1 else f"at most {MOST_DRAWS}"
+            raise ValueError(f"--draws {self.draws}: must be {rule}")
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
             raise ValueError(f"--seed {self.seed}: must be an integer from 0 to 2^63 - 1")
         if self.workers is not None and (not isinstance(self.workers, int) or self.workers < 1):
             raise ValueError(f"--workers {self.workers}: must be an integer >= 1")
+        if self.scheduler is not None and self.executor != "dask":
+            raise ValueError(f"--scheduler {self.scheduler}: is for dask only; add --executor dask")
         number, of = self.shard
         if not 1 <= number <= of:
             raise ValueError(f"--shard {number}/{of}: must be i/k with 1 <= i <= k")
@@ -128,7 +132,7 @@ def prepare(experiment: Experiment, request: Request) -> Plan:
         least = experiment.cost(setting, bench).least_memory
         if least > budget:
             raise ValueError(
-                f"--memory-budget {budget} bytes: this sweep needs at least {least} bytes ({setting}); allow more"
+                f"--memory-budget {budget} bytes: this sweep needs at least {least} bytes ({told(setting)}); allow more"
             )
     tasks = plan(
         experiment, settings, draws=request.draws, seed=request.seed, dtype=request.dtype, spectrum=request.spectrum
@@ -227,14 +231,13 @@ def _compute(
                         task = flying.pop(future)
                         try:
                             arrays, seconds = future.result()
+                            note = {"environment": environment(), "seconds": seconds, "device": bench.backend.name}
+                            held[task] = arrays  # first: an interrupted write must not hide a finished row
+                            store.write(task, arrays, {**note, "executor": name, "key": task.key})
                         except Exception as failure:
                             broken = broken or isinstance(failure, BrokenProcessPool)
                             failures.append(_describe(task, failure))
                             say(failures[-1])
-                        else:
-                            note = {"environment": environment(), "seconds": seconds, "device": bench.backend.name}
-                            held[task] = arrays  # first: an interrupted write must not hide a finished row
-                            store.write(task, arrays, {**note, "executor": name, "key": task.key})
                         progress.advance()
 
 
@@ -259,7 +262,7 @@ def _compile(planned: Plan, task: Task, bench: Bench) -> None:
 
 def _describe(task: Task, failure: Exception) -> str:
     draws = f"draws {task.first} to {task.first + task.count - 1}"
-    return f"failed: {task.setting}, {draws}: {type(failure).__name__}: {failure}".splitlines()[0]
+    return f"failed: {told(task.setting)}, {draws}: {type(failure).__name__}: {failure}".splitlines()[0]
 
 
 def _results(planned: Plan, held: Mapping[Task, dict[str, np.ndarray]], failures: list[str]) -> Results:

@@ -111,6 +111,12 @@ def identity(setting: Any) -> dict[str, Any]:
     }
 
 
+def told(setting: Any) -> str:
+    """The setting in a line of text: what differs from the defaults, and the size."""
+    fields = {"n": getattr(setting, "n", None), **identity(setting)}
+    return ", ".join(f"{name} = {value}" for name, value in fields.items() if value is not None)
+
+
 def sweep(setting_type: type, values: Mapping[str, Iterable[Any]]) -> tuple[list[Any], list[str]]:
     """Every setting of the Cartesian product, duplicates merged, and one line for each combination without meaning.
 

@@ -89,7 +89,9 @@ def _print(table: Any, file: IO[str] | None) -> None:
 
     stream = file or sys.stdout
     console = Console(file=stream) if stream.isatty() else Console(file=stream, width=PIPE_WIDTH)
-    console.print(table)
+    with console.capture() as text:
+        console.print(table)
+    stream.write(text.get())  # by ourselves: where a pipe is closed, rich ends the whole program
 
 
 def _caption(results: Results, shown: int) -> str:

@@ -10,6 +10,7 @@ import time
 import jsonschema
 import pytest
 
+import rmt
 from rmt.experiments.cli import main, run_experiment
 from tests.experiments.document import SCHEMA
 from tests.experiments.toy import EXPERIMENT
@@ -39,6 +40,8 @@ def out(tmp_path):
         (("--model", "foo"), "--model foo: must be one of normal, flat, broken"),
         (("--draws", "0"), "--draws 0: must be an integer >= 1"),
         (("--draws", "2.5"), "'2.5': must be an integer"),
+        (("--draws", "99999999999"), "--draws 99999999999: must be at most 1000000"),
+        (("--scheduler", "tcp://here:1"), "--scheduler tcp://here:1: is for dask only; add --executor dask"),
         (("--seed", "-1"), "--seed -1: must be an integer from 0"),
         (("--workers", "0"), "--workers 0: must be an integer >= 1"),
         (("--executor", "magic"), "--executor magic: must be one of serial, processes, dask"),
@@ -183,3 +186,99 @@ def test_the_list_names_the_experiments_and_an_unknown_one_is_refused(capsys):
 def test_an_experiment_of_ones_own_runs_from_its_file(tmp_path, capsys):
     assert main([TOY, "--n", "16", "--draws", "4", "--format", "json", "--out", str(tmp_path)]) == 0
     assert json.loads(capsys.readouterr().out)["experiment"] == "toy"
+
+
+def run_main(arguments, *, reader):
+    """The command before a reader that takes that many bytes of its output and leaves: (exit code, stderr)."""
+    call = [sys.executable, "-m", "simulations", *arguments]
+    with subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0) as command:
+        command.stdout.read(reader)
+        command.stdout.close()
+        messages = command.stderr.read().decode()
+    return command.returncode, messages
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("cite", "width_collapse"), ("predict", "--n", "64"), ("doctor",), (TOY, "--help")]
+)
+def test_a_reader_that_leaves_early_is_no_error(arguments):
+    """`rmt ... | head -1`: regression, a traceback and exit 1."""
+    assert run_main(arguments, reader=1) == (0, "")
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_files_are_written_although_nobody_reads_the_table(tmp_path, form):
+    """Regression: the export was skipped in silence."""
+    table = tmp_path / "rows.csv"
+    arguments = (TOY, "--n", "16", "--draws", "4", "--quiet", "--format", form, "--out", str(tmp_path))
+    code, messages = run_main((*arguments, "--export", str(table)), reader=0)
+    assert code == 0 and "Traceback" not in messages and table.exists()
+    assert run_main((*arguments, "--dry-run"), reader=0) == (0, "")
+
+
+def test_output_files_that_cannot_be_are_refused_before_the_run(tmp_path, capsys, out):
+    for flag, name in (("--figure", "page.png"), ("--export", "rows.csv")):
+        (tmp_path / name).mkdir()
+        assert toy(flag, str(tmp_path / name), *out) == 2
+        printed = capsys.readouterr()
+        assert printed.out == "" and printed.err.count("\n") == 1 and "is a folder; name a file" in printed.err
+
+
+def test_a_file_that_cannot_be_written_after_all_is_said_in_one_line(tmp_path, capsys, out, monkeypatch):
+    def full(results, path):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr("rmt.experiments.results.Results.to_csv", full)
+    assert toy("--n", "16", "--export", str(tmp_path / "rows.csv"), *out) == 3
+    printed = capsys.readouterr()
+    assert "mean" in printed.out and printed.err.count("\n") == 1 and "No space left on device" in printed.err
+
+
+def test_a_block_that_cannot_be_kept_is_said_and_its_draws_are_used(tmp_path, capsys):
+    """A file lies where the store wants its folder: the rows are whole, the exit code says that blocks are not kept."""
+    (tmp_path / "toy").write_text("")
+    assert toy("--n", "16", "--draws", "4", "--format", "json", "--quiet", "--out", str(tmp_path)) == 3
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["rows"][0]["draws"] == 4
+    assert "failed: n = 16, draws 0 to 3: FileExistsError" in printed.err
+
+
+def test_ctrl_c_while_the_table_is_made_names_the_command_that_resumes(capsys, out, monkeypatch):
+    def stop(results):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rmt.experiments.results.Results.document", stop)
+    assert toy("--n", "16", "--format", "json", *out) == 130
+    assert "interrupted; resume with: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text, fragment",
+    [
+        ("def f(:", "invalid syntax"),
+        ("x = 1\ny = 1 / 0", "ZeroDivisionError: division by zero; mine.py, line 2"),
+        ("raise SystemExit(5)", "SystemExit: 5; mine.py, line 1"),
+        ("import no_such_module", "No module named 'no_such_module'"),
+        ("x = 1", "must end in EXPERIMENT = Experiment(...)"),
+    ],
+)
+def test_a_file_of_ones_own_that_is_broken_is_one_line_and_exit_2(tmp_path, capsys, text, fragment):
+    file = tmp_path / "mine.py"
+    file.write_text(text)
+    assert main([str(file)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.count("\n") == 1 and fragment in printed.err
+
+
+@pytest.mark.parametrize(
+    "command", [("predict",), ("predict", "--n", "x"), ("doctor", "--x"), ("../x",), ("cite", "x")]
+)
+def test_every_command_complains_in_one_line(command, capsys):
+    assert main([*command]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.count("\n") == 1
+
+
+def test_the_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"rmt {rmt.__version__}\n"
