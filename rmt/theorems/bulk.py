@@ -34,9 +34,8 @@ class Bulk:
     one measured spectrum, mean over draws, as calibrated (4 draws, n = 300 / 1024): iid, beta .5: .010 / .004, .83: .018 /
     .0065, 1: .024 / .0115; key-query, d_k = 64, beta .5: .015 / .007, .83: .018 / .010; d_k = 32, beta 1: .013 / .010;
     d_k = 16, beta 1: .017 / .018. Hence `distance`: .015 from n = 1000 on for iid weights and d_k >= 32, else .03.
-    Causal: `CausalLaw`, bulk and ladder together; 3 draws, n = 512 / 1024: iid, beta .5: .017 / .014, .83: .013 / .011;
-    d_k = 64, beta .83, 16 draws at n = 1024: .016: `distance` .02 and .03, up to beta = .85 and
-    from d_k = 32 on for key-query logits.
+    Causal: `CausalLaw`, bulk and ladder together; 3 draws, n = 1000: iid, beta .5: .008, 1: .013; d_k = 64, beta .8: .019;
+    32, .5: .026, 1: .032; 16, 1: .05: `distance` .02 and .03, up to beta = .85 and from d_k = 32 on for key-query logits.
     """
 
     n: int
