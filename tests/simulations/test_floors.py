@@ -41,7 +41,7 @@ def test_an_unknown_name_is_refused(capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize("experiment", list(dict.fromkeys(name for name, _, _ in PLANS)))
 def test_every_band_holds_its_floor(experiment):
-    """Beyond 4.5 standard errors; three settings in four are resolved; seven minutes on one core in all."""
+    """Beyond 4.5 standard errors; three settings in four are resolved; two and a half minutes on one core in all."""
     found = [row for name, draws, values in PLANS if name == experiment for row in floors(name, draws, values)]
     print(f"\n{table(widths(found))}")
     assert [one for one in found if one.outside] == []
