@@ -215,7 +215,7 @@ def _compute(
         workers = min(workers, len(missing))
         bench = dataclasses.replace(bench, memory_budget=max(1, (bench.memory_budget or 0) // workers))
         _compile(planned, missing[0], bench)
-    executors.single_thread()
+    executors.settle()
     queue = list(reversed(missing))
     with Progress(len(missing), planned.experiment.name, quiet=planned.request.quiet) as progress:
         while queue:

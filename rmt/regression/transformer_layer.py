@@ -123,12 +123,11 @@ def activate(name: str, x: Array) -> tuple[Array, Array]:
     if name == "tanh":
         value = np.tanh(real)
         slope = 1 - value * value
-        bend = -2 * value * slope
     else:
         cdf, pdf = special.ndtr(real), np.exp(-real * real / 2) / _ROOT_TWO_PI
         value, slope = real * cdf, cdf + real * pdf
-        bend = pdf * (2 - real * real)
     if not np.iscomplexobj(x):
         return value, slope
+    bend = -2 * value * slope if name == "tanh" else pdf * (2 - real * real)
     shift = 1j * x.imag
     return value + slope * shift, slope + bend * shift
