@@ -105,8 +105,8 @@ def test_the_table_conserves_moments(n, beta, mean):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [200, 2000, 20000, 100000])
-@pytest.mark.parametrize("beta", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize("n", [200, 5000, 100_000])
+@pytest.mark.parametrize("beta", [0.1, 1.0])
 def test_the_table_conserves_moments_at_all_sizes(n, beta):
     """Closed forms, 1 %, of A and A - C."""
     for mean in (True, False):
