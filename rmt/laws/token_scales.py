@@ -69,14 +69,19 @@ def typical_scales(width: float, head_dim: int, *, sphere: float | None = None) 
     s = np.linspace(1e-4, 1.0, 20001)[1:] / math.sqrt(c) if c > 0 else np.ones(1)
     high = float(np.min((1 + s) * (1 + c * s) ** 2 / s))
     z = high * np.sin(np.linspace(0.0, math.pi / 2, 2001)[1:-1]) ** 4  # fine at both ends
+    density = scale_density(z, c)
+    cdf = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2 * np.diff(z))])
+    probability = (np.arange(head_dim) + 0.5) / head_dim
+    squares = np.interp(probability, cdf / cdf[-1], z)
+    return Scales(squares / squares.mean(), 1.0, sphere)
+
+
+def scale_density(z: Array, c: Array | float) -> Array:
+    """Density at z of tau^2, product of two free Wishart laws of ratio c (mean one); arrays z and c of one shape."""
     # c^2 s^3 + (2 c + c^2) s^2 + (1 + 2 c - z) s + 1 = 0; the complex root is the one on the support.
     companion = np.zeros((z.size, 3, 3))
     companion[:, 0] = np.stack(
         [np.full(z.size, -(2 + c) / c), (z - 1 - 2 * c) / c**2, np.full(z.size, -1 / c**2)], axis=1
     )
     companion[:, [1, 2], [0, 1]] = 1.0
-    density = np.abs(np.linalg.eigvals(companion).imag).max(axis=1) / z / math.pi
-    cdf = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2 * np.diff(z))])
-    probability = (np.arange(head_dim) + 0.5) / head_dim
-    squares = np.interp(probability, cdf / cdf[-1], z)
-    return Scales(squares / squares.mean(), 1.0, sphere)
+    return np.asarray(np.abs(np.linalg.eigvals(companion).imag).max(axis=1) / z / math.pi)

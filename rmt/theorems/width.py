@@ -127,10 +127,10 @@ class OneLayer:
                 self.mask != "none" and len(self.options) > 0 and not self.causal_sink,
                 f"mask {self.mask} with {' and '.join(self.options)}",
             ),
-            (self.shared and len(self.options) > 0, f"{tokens} with {' and '.join(self.options)}"),
+            (self.shared and self.options not in ((), ("norm qk",)), f"{tokens} with {' and '.join(self.options)}"),
             (self.shared and self.tokens not in ("gaussian", "layernorm"), tokens),
             (self.shared and self.mask != "none" and self.weight_init == "orthogonal", f"{tokens}, mask {self.mask}"),
-            (self.shared and self.position == "rope", f"rope over {tokens}"),
+            (self.shared and self.position == "rope" and masked, f"rope over {tokens} with mask {self.mask}"),
             (self.variant not in known, f"variant {self.variant} with mask {self.mask}"),
         )
         return next((f"{what}: no prediction" for broken, what in rules if broken), None)
@@ -194,7 +194,7 @@ def _bidirectional(one: OneLayer) -> Predictions:
         return capped_predictions(one.n, beta, cap=one.cap, head_dim=head_dim, **words)
     if one.sink is not None:
         return sink_predictions(model, one.sink, **words)
-    if one.norm == "qk":
+    if one.norm == "qk" and (not one.shared or one.weight_init == "orthogonal"):  # isotropic queries and keys
         return qk_norm_predictions(one.n, beta, head_dim=head_dim or 64, **words)
     if one.shared and not model.uniform:
         return _shared(one, beta)
@@ -230,6 +230,7 @@ def _centred(model: Layer) -> Predictions:
 def _shared(one: OneLayer, beta: float) -> Predictions:
     sizes: dict[str, Any] = {"width": one.width, "head_dim": one.head_dim or 64, "tokens": one.tokens}
     removed = one.variant != "plain"
+    sizes |= {"position": one.position, "norm": one.norm}
     found = shared_predictions(one.n, beta, weight_init=one.weight_init, removed=removed, **sizes)
     if one.unknown_tokens() is None:
         after = shared_token_predictions(
