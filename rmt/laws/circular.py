@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rmt.laws.law import Array, far_field, interval, no_atoms, positive, upper_half
+from rmt.laws.law import Array, carry_nan, far_field, interval, is_far, no_atoms, positive, upper_half
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class CircularLaw:
 
     def density(self, x: ArrayLike) -> Array:
         x = np.asarray(x, dtype=float)
-        return np.where((x >= 0) & (x <= self.radius), 2 * x / self.variance, 0.0)[()]
+        return carry_nan(x, np.where((x >= 0) & (x <= self.radius), 2 * x / self.variance, 0.0))
 
     def cdf(self, x: ArrayLike) -> Array:
         return np.clip(np.asarray(x, dtype=float) / self.radius, 0, 1) ** 2
@@ -54,14 +54,14 @@ class CircularLaw:
 
     def stieltjes(self, z: ArrayLike) -> Array:
         """Of the modulus: 2/radius (1 + x log(1 - 1/x)), x = z / radius."""
-        x = upper_half(z) / self.radius
-        near = np.where(np.abs(x) > 8, 8.0, x)
+        z = upper_half(z)
+        near = np.where(is_far(z, self), 8.0, z / self.radius)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = (near - 1) / near
             # on the interval itself the logarithm is taken from above
             log = np.log(np.abs(ratio)) + 1j * np.where((near.imag == 0) & (ratio.real < 0), np.pi, np.angle(ratio))
             closed = 2 / self.radius * (1 + np.where(near == 0, 0.0, near * log))
-        return np.where(np.abs(x) > 8, far_field(x * self.radius, self), closed)[()]
+        return far_field(z, self, closed)
 
     def moment(self, k: int) -> float:
         return 2 * self.radius**k / (k + 2)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rmt.laws.inversion import sample_by_inversion
-from rmt.laws.law import Array, interval, no_atoms
+from rmt.laws.law import Array, carry_nan, interval, no_atoms
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class EdelmanConditionNumber:
 
     def density(self, x: ArrayLike) -> Array:
         x = np.asarray(x, dtype=float)
-        inverse = 1 / np.where(x > 0, x, np.inf)
+        inverse = 1 / np.where(x > 1e-3, x, np.inf)
         slope = 2 * inverse**2 + 4 * inverse**3 if self.field == "real" else 8 * inverse**3
         return self.cdf(x) * slope
 
@@ -46,7 +46,7 @@ class EdelmanConditionNumber:
         x = np.asarray(x, dtype=float)
         inverse = 1 / np.where(x > 1e-3, x, 1.0)  # below 1e-3 the cdf is less than exp(-1e6)
         exponent = 2 * inverse + 2 * inverse**2 if self.field == "real" else 4 * inverse**2
-        return np.where(x > 1e-3, np.exp(-exponent), 0.0)[()]
+        return carry_nan(x, np.where(x > 1e-3, np.exp(-exponent), 0.0))
 
     def quantile(self, p: ArrayLike) -> Array:
         p = np.asarray(p, dtype=float)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rmt.laws.law import Array, upper_half
+from rmt.laws.law import Array, carry_nan, upper_half
 
 _BLOCK = 2**20  # at most so many numbers in flight in a Stieltjes transform
 
@@ -59,10 +59,12 @@ class EmpiricalLaw:
         return np.stack([self._locations, self._masses], axis=1)
 
     def density(self, x: ArrayLike) -> Array:
-        return np.zeros(np.shape(x))[()]
+        x = np.asarray(x, dtype=float)
+        return carry_nan(x, np.zeros(x.shape))
 
     def cdf(self, x: ArrayLike) -> Array:
-        return self._cumulative[np.searchsorted(self._locations, np.asarray(x, dtype=float), side="right")]
+        x = np.asarray(x, dtype=float)
+        return carry_nan(x, self._cumulative[np.searchsorted(self._locations, x, side="right")])
 
     def quantile(self, p: ArrayLike) -> Array:
         p = np.asarray(p, dtype=float)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from rmt.laws.inversion import quantile_from_cdf, sample_by_inversion
-from rmt.laws.law import Array, interval, no_atoms, positive, upper_half
+from rmt.laws.law import Array, carry_nan, far_field, interval, is_far, no_atoms, positive, upper_half
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ class FussCatalan:
         inside = (x > 0) & (x < self.edge)
         at = np.where(inside, x, self.edge / 2)
         modulus, angle = self._polar(at)
-        return np.where(inside, modulus * np.sin(angle) / (np.pi * at), np.where(x == 0, np.inf, 0.0))[()]
+        value = modulus * np.sin(angle) / (np.pi * at)
+        return carry_nan(x, np.where(inside, value, np.where(x == 0, np.inf, 0.0)))
 
     def cdf(self, x: ArrayLike) -> Array:
         """1 + (s |w| sin t - (s+1) t)/pi, from the antiderivative s w - log(w - 1) of w/z; arg(w - 1) = -(s+1) t."""
@@ -60,14 +61,14 @@ class FussCatalan:
         inside = (x > 0) & (x < self.edge)
         modulus, angle = self._polar(np.where(inside, x, self.edge / 2))
         value = 1 + (self.order * modulus * np.sin(angle) - (self.order + 1) * angle) / np.pi
-        return np.where(inside, np.clip(value, 0, 1), x >= self.edge)[()]
+        return carry_nan(x, np.where(inside, np.clip(value, 0, 1), x >= self.edge))
 
     def quantile(self, p: ArrayLike) -> Array:
         return quantile_from_cdf(self, p)
 
     def stieltjes(self, z: ArrayLike) -> Array:
         z = upper_half(z)
-        usable = np.isfinite(z) & (z != 0)
+        usable = np.isfinite(z) & (z != 0) & ~is_far(z, self)
         scaled = np.where(usable, z, 1.0).ravel() / self.variance
         on_support = (scaled.imag == 0) & (scaled.real > 0) & (scaled.real < self.edge / self.variance)
         w = np.empty_like(scaled)
@@ -75,7 +76,8 @@ class FussCatalan:
         w[on_support] = modulus * np.exp(-1j * angle)
         w[~on_support] = _resolvent_root(scaled[~on_support], self.order)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(usable, -w.reshape(z.shape) / z, np.where(z == 0, np.inf, 0.0))[()]
+            near = np.where(usable, -w.reshape(z.shape) / z, np.where(z == 0, np.inf, np.nan))
+        return far_field(z, self, near)
 
     def moment(self, k: int) -> float:
         s = self.order

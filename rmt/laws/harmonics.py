@@ -19,8 +19,9 @@ def log_projection(degree: int, x: ArrayLike, dimension: float) -> Array:
     x = np.asarray(x, float)
     half = np.log(np.maximum(x, 1e-300) / 2)
     m = np.arange(int(np.max(x, initial=0.0)) + 60).reshape((-1,) + (1,) * x.ndim)
-    terms = (2 * m + degree) * half - special.gammaln(m + 1) - special.gammaln(m + degree + dimension / 2)
-    return special.logsumexp(terms, axis=0) + special.gammaln(dimension / 2)
+    rise = special.gammaln(m + degree + dimension / 2) - special.gammaln(dimension / 2)
+    # for small x the first term of degree 0 is exactly 0, and log b_0 keeps its relative digits
+    return special.logsumexp((2 * m + degree) * half - special.gammaln(m + 1) - rise, axis=0)
 
 
 def harmonics(degree: int, dimension: float) -> float:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import special
 
 from rmt.laws.law import Array
 from rmt.laws.lognormal_softmax import softmax_moment
@@ -28,11 +29,12 @@ def excess_kurtosis(log_variance: ArrayLike, n: float, tilt: ArrayLike = 1.0) ->
     """
     v = np.atleast_1d(np.asarray(log_variance, float))
     x = np.arange(-12.0, 12.0 + 4 * np.sqrt(v.max()), 0.01)
-    weight = np.exp(-x * x / 2) * 0.01 / np.sqrt(2 * np.pi)
+    log_weight = -x * x / 2 + np.log(0.01 / np.sqrt(2 * np.pi))
     scaled = np.sqrt(v)[:, None] * x
-    rest = np.expm1(scaled - v[:, None] / 2) - scaled
-    second, fourth = rest**2 @ weight, rest**4 @ weight
-    return softmax_moment(v, n, 4) * tilt / np.exp(6 * v) * fourth / second**2 - 1
+    with np.errstate(divide="ignore"):
+        log_rest = np.log(np.abs(np.expm1(scaled - v[:, None] / 2) - scaled))  # its powers leave the range of a double
+    second, fourth = (special.logsumexp(power * log_rest + log_weight, axis=1) for power in (2, 4))
+    return softmax_moment(v, n, 4) * tilt * np.exp(fourth - 2 * second - 6 * v) - 1
 
 
 def with_heavy_entries(pieces: Pieces, row_kappa: Array, column_kappa: Array, *, n: float, linear: int = 1) -> Pieces:

@@ -79,11 +79,15 @@ class HermiteLaw:
         count = _DEGREES if self.degrees is None else len(self.degrees)
         degree = np.arange(1, count + 1)
         weight = np.exp(degree * math.log(self.beta**2) - scipy.special.gammaln(degree + 1))
+        most = self.variance * (1 - 1e-9)
         if self.degrees is not None:
             weight = np.diff(np.minimum(np.cumsum(self.degrees), self.variance), prepend=0.0)
+            most = self.variance * (1 + 1e-6)  # a polynomial has no rest
+        elif self.variance <= weight[0]:  # small logits: the normaliser takes 1/n, more than degrees 2, 3, ... add
+            weight *= self.variance / math.expm1(self.beta**2)
+            most = self.variance * (1 + 1e-6)
         d = self.head_dim
         log_rank = scipy.special.gammaln(d + degree) - scipy.special.gammaln(degree + 1) - scipy.special.gammaln(d)
-        most = self.variance * (1 - 1e-9 if self.degrees is None else 1 + 1e-6)  # a polynomial has no rest
         kept = (np.cumsum(weight) < most) & (weight > 1e-12 * self.variance)
         ratio = np.exp(log_rank[kept]) / self.n
         return weight[kept], ratio, max(self.variance - float(weight[kept].sum()), 0.0)
@@ -105,10 +109,11 @@ class HermiteLaw:
         """The end of the spectrum of s^2, after Gaussian factors of ratios n/m each.
 
         entry: sqrt(n) times the typical largest entry of A; it detaches where g = 1/entry comes before the bulk's edge
-        (entry theta in noise of variance sigma^2 gives (theta + sigma^2/theta)^2).
+        (entry theta in noise of variance sigma^2 gives (theta + sigma^2/theta)^2). The rule neglects the mean 1/n that is
+        part of the entry, so one below 2/n is none: at small beta it would stand for no more than the mean.
         """
         critical, scale = self._critical_point(tuple(factors))
-        detached = entry > 0 and 1 / entry < critical
+        detached = entry > 2 / math.sqrt(self.n) and 1 / entry < critical
         return Edge(float(self._square(1 / entry if detached else critical, factors)), scale, bool(detached))
 
     def _square(self, g: Any, factors: Sequence[float]) -> Any:
@@ -171,8 +176,10 @@ class HermiteLaw:
         the law is explicit: phi = h^2 (variance part of R)(h) and t = ((1 - phi)/h)^2 prod (1 - factor phi) (derived).
         """
         weight, ratio, rest = self.pieces
+        # without noise the share of values that are not 0 is reached at h = infinity only
+        rank = math.inf if rest > 1e-12 * self.variance else float(ratio.sum()) * (1 - 1e-6)
         weight, ratio = np.append(weight, rest), np.append(ratio, np.inf)
-        most = min([1.0, *(1 / factor for factor in factors)])
+        most = min([1.0, rank, *(1 / factor for factor in factors)])
 
         def share(h: Any) -> Any:
             square = np.asarray(h)[..., None] ** 2

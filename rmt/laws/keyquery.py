@@ -92,13 +92,15 @@ def independent_pieces(
     r = types.values
     x = beta * np.sqrt(head_dim * np.outer(r, r))
     damp = -b * r[:, None]
-    total = np.exp(log_projection(0, 2 * x, head_dim) + damp) - np.exp(2 * log_projection(0, x, head_dim) + damp)
+    square = 2 * log_projection(0, x, head_dim)
+    total = np.exp(square + damp) * np.expm1(log_projection(0, 2 * x, head_dim) - square)
     degrees = range(1, DEGREES + 1)
     kernels = [harmonics(d, head_dim) * np.exp(2 * log_projection(d, x, head_dim) + damp) for d in degrees]
     kernels.append(np.maximum(total - sum(kernels), 0.0))
     rows = np.array([types.mean(kernel) for kernel in kernels])
     columns = np.array([types.weights @ kernel for kernel in kernels])
-    columns /= (columns @ types.weights)[:, None]
+    mean = columns @ types.weights  # 0 for a degree that is lost in rounding
+    columns /= np.where(mean > 0, mean, 1.0)[:, None]
     ranks = np.array([harmonics(d, head_dim) / n for d in degrees] + [np.inf])
     if normaliser:
         rows = rows * effective_variance(b * r, n) / np.expm1(b * r)

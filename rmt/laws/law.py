@@ -14,8 +14,8 @@ Array = NDArray[Any]
 class SpectralLaw(Protocol):
     """A limit law of eigenvalues or singular values: intervals with a density, plus atoms.
 
-    All methods are vectorised and return arrays of the shape of their argument. Laws are values: nothing changes
-    after construction, and free sums and products of laws are laws again.
+    All methods are vectorised and return arrays of the shape of their argument; NaN in, NaN out. Laws are values:
+    nothing changes after construction, and free sums and products of laws are laws again.
     """
 
     @property
@@ -41,9 +41,9 @@ class SpectralLaw(Protocol):
         ...
 
     def stieltjes(self, z: ArrayLike) -> Array:
-        """m(z) = E 1/(X - z), complex; Im m > 0 above the axis, and on the axis the limit from above.
+        """m(z) = E 1/(X - z), complex, at finite z; Im m > 0 above the axis, and on the axis the limit from above.
 
-        So density = Im m / pi.
+        So density = Im m / pi. Infinite where that limit is, as at an atom.
         """
         ...
 
@@ -80,11 +80,24 @@ def upper_half(z: ArrayLike) -> Array:
     return z.real + 1j * np.where(z.imag == 0, 0.0, z.imag)
 
 
-def far_field(z: Array, law: SpectralLaw, terms: int = 20) -> Array:
-    """The expansion of m(z) at infinity, -sum_k E X^k / z^(k+1): for |z| > 8 times the radius, to rounding."""
-    reciprocal = 1 / np.where(z == 0, 1.0, z)
-    moments = [law.moment(k) for k in range(terms)]
-    return -reciprocal * np.polynomial.polynomial.polyval(reciprocal, moments)
+def carry_nan(x: Array, value: ArrayLike) -> Array:
+    """The value at x, and NaN where x is: comparisons alone would turn it into a number."""
+    return np.where(np.isnan(x), np.nan, value)[()]
+
+
+def is_far(z: Array, law: SpectralLaw) -> Array:
+    """Whether z lies beyond 8 times the radius of the law, where closed forms of m(z) cancel."""
+    return np.abs(z) > 8 * max(map(abs, hull(law)))
+
+
+def far_field(z: Array, law: SpectralLaw, near: Array) -> Array:
+    """m(z): `near`, but far out the expansion at infinity, -sum_k E X^k / z^(k+1), 20 terms, exact there to rounding."""
+    far = is_far(z, law)
+    if not np.any(far):
+        return near[()]
+    reciprocal = 1 / np.where(far, z, np.inf)
+    moments = [law.moment(k) for k in range(20)]
+    return np.where(far, -reciprocal * np.polynomial.polynomial.polyval(reciprocal, moments), near)[()]
 
 
 def positive(name: str, value: float) -> None:

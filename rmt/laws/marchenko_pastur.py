@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from rmt.laws.inversion import quantile_from_cdf, sample_by_inversion
-from rmt.laws.law import Array, interval, no_atoms, positive, upper_half
+from rmt.laws.law import Array, carry_nan, interval, no_atoms, positive, upper_half
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class MarchenkoPastur:
         at = np.where(inside, x, 1.0)
         # two square roots: their product can underflow when ratio = 1 and x is tiny
         root = np.sqrt(np.where(inside, at - low, 0)) * np.sqrt(np.where(inside, high - at, 0))
-        return root / (2 * np.pi * self.ratio * self.variance * at)
+        return carry_nan(x, root / (2 * np.pi * self.ratio * self.variance * at))
 
     def cdf(self, x: ArrayLike) -> Array:
         x = np.asarray(x, dtype=float)
@@ -57,7 +57,8 @@ class MarchenkoPastur:
         angle = 2 * np.arctan2(left, right)
         dual = 2 * np.arctan2(math.sqrt(high) * left, math.sqrt(low) * right) if low > 0 else 0.0
         bulk = (left * right + (1 + self.ratio) * angle - abs(1 - self.ratio) * dual) / (2 * np.pi * self.ratio)
-        return bulk + (max(0.0, 1 - 1 / self.ratio)) * (x >= 0)
+        value = bulk + (max(0.0, 1 - 1 / self.ratio)) * (x >= 0)
+        return np.where(x >= high * self.variance, 1.0, value)[()]
 
     def quantile(self, p: ArrayLike) -> Array:
         return quantile_from_cdf(self, p)
@@ -71,7 +72,8 @@ class MarchenkoPastur:
         total, difference = linear + root, root - linear
         stable = np.abs(total) >= np.abs(difference)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(stable, -2 / total, difference / (2 * self.ratio * self.variance * z))[()]
+            value = np.where(stable, -2 / total, difference / (2 * self.ratio * self.variance * z))
+        return np.where((z == 0) & (self.ratio >= 1), np.inf, value)[()]
 
     def moment(self, k: int) -> float:
         """variance^k times the Narayana polynomial sum_j ratio^j C(k, j) C(k - 1, j) / (j + 1), j = 0 ... k - 1."""

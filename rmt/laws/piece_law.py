@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import PchipInterpolator
 
-from rmt.laws.law import Array, interval, upper_half
+from rmt.laws.law import Array, carry_nan, far_field, interval, is_far, upper_half
 from rmt.laws.pieces import Pieces, cauchy, cauchy_descending, edge
 
 _LEVELS = np.array([1.0, 0.3, 0.1, 0.03, 0.008, 0.002])
@@ -120,13 +120,14 @@ class PieceLaw:
         x = np.asarray(x, float)
         first = self.table.x[0]
         inside = np.clip(x, first, self.edge)
-        return np.where((x >= 0) & (x < self.edge), np.maximum(self._log_density(np.log(inside)), 0.0), 0.0)[()]
+        height = np.maximum(self._log_density(np.log(inside)), 0.0)
+        return carry_nan(x, np.where((x >= 0) & (x < self.edge), height, 0.0))
 
     def cdf(self, x: ArrayLike) -> Array:
         x = np.asarray(x, float)
         t, zero = self.table, self.pieces.zero_mass
         inside = self._log_cdf(np.log(np.clip(x, t.x[0], self.edge)))
-        near_zero = zero + (t.cdf[0] - zero) * np.clip(x / t.x[0], 0.0, 1.0)
+        near_zero = zero + (t.cdf[0] - zero) * np.clip(x, 0.0, t.x[0]) / t.x[0]
         value = np.where(x < t.x[0], near_zero, inside)
         return np.where(x < 0, 0.0, np.where(x >= self.edge, 1.0, value))[()]
 
@@ -143,20 +144,21 @@ class PieceLaw:
     def stieltjes(self, z: ArrayLike) -> Array:
         """E 1/(s - z), exact for the piecewise linear density through the table (about 1e-3 relative)."""
         z = upper_half(z)
+        near = np.where(is_far(z, self), 8 * self.edge, z)
         t, zero = self.table, self.pieces.zero_mass
         x = np.concatenate([[0.0], t.x])
         y = np.concatenate([t.density[:1], t.density])
         y = y * (1 - zero) / np.trapezoid(y, x)
         slope = np.diff(y) / np.diff(x)
-        offset = x - z[..., None]
+        offset = x - near[..., None]
         with np.errstate(divide="ignore", invalid="ignore"):
             log = np.log(np.abs(offset)) + 1j * np.where(
                 offset.imag == 0, np.where(offset.real < 0, -np.pi, 0.0), np.angle(offset)
             )
-            at_z = y[:-1] + slope * (z[..., None] - x[:-1])
+            at_z = y[:-1] + slope * (near[..., None] - x[:-1])
             terms = slope * np.diff(x) + at_z * np.diff(log, axis=-1)
             value = np.where(np.isfinite(terms), terms, 0.0).sum(axis=-1)
-            return (value - (zero / z if zero else 0.0))[()]
+            return far_field(z, self, value - (zero / near if zero else 0.0))
 
     def symmetrised_cauchy(self, z: ArrayLike) -> Array:
         """E z/(z^2 - s^2) at Im z > 0, solved afresh: the resolvent trace, free of interpolation."""

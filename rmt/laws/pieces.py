@@ -213,7 +213,8 @@ class _Iteration:
             states, residuals = [*states[-_MEMORY:], state], [*residuals[-_MEMORY:], residual]
             damped = state + 0.5 * residual
             if len(states) > 2:
-                mixed = mix(states, residuals, damped, 1 / np.abs(new))
+                # a piece without variance has A = 0, here and in all differences
+                mixed = mix(states, residuals, damped, 1 / np.maximum(np.abs(new), 1e-300))
                 wild = np.any(mixed.imag > 0, axis=0) | (
                     np.max(np.abs(mixed - state), axis=0) > 2 * np.max(np.abs(new), axis=0)
                 )

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from rmt.laws.inversion import quantile_from_cdf
-from rmt.laws.law import Array, far_field, interval, no_atoms, positive, upper_half
+from rmt.laws.law import Array, carry_nan, far_field, interval, is_far, no_atoms, positive, upper_half
 from rmt.laws.marchenko_pastur import MarchenkoPastur
 
 
@@ -41,9 +41,10 @@ class QuarterCircle:
         return no_atoms()
 
     def density(self, x: ArrayLike) -> Array:
-        at = np.asarray(x, dtype=float)
-        inside = np.where(at >= 0, np.clip((self.radius - at) * (self.radius + at), 0, None), 0.0)
-        return np.sqrt(inside) / (np.pi * self.variance)
+        x = np.asarray(x, dtype=float)
+        at = np.clip(x, 0, self.radius)
+        height = np.sqrt((self.radius - at) * (self.radius + at)) / (np.pi * self.variance)
+        return carry_nan(x, np.where(x >= 0, height, 0.0))
 
     def cdf(self, x: ArrayLike) -> Array:
         at = np.clip(np.asarray(x, dtype=float), 0, self.radius)
@@ -55,15 +56,15 @@ class QuarterCircle:
 
     def stieltjes(self, z: ArrayLike) -> Array:
         """Elementary: with x = z / radius, 4/(pi radius) ((1 - x^2) J - 1 - pi x / 2), J = E of the arcsine kernel."""
-        x = upper_half(z) / self.radius
-        near = np.where(np.abs(x) > 8, 8.0, x)
+        z = upper_half(z)
+        near = np.where(is_far(z, self), 8.0, z / self.radius)
         with np.errstate(divide="ignore", invalid="ignore"):
             left, right = np.sqrt(1 - near), np.sqrt(1 + near)
             # log((left + right)/(left - right)), with the difference of the roots free of cancellation
             angle = np.log(-((left + right) ** 2) / (2 * near))
             kernel = np.where(np.abs(near) == 1, 0.0, left * right * angle)
         closed = 4 / (np.pi * self.radius) * (kernel - 1 - np.pi * near / 2)
-        return np.where(np.abs(x) > 8, far_field(x * self.radius, self), closed)[()]
+        return far_field(z, self, np.where(z == 0, np.inf, closed))
 
     def moment(self, k: int) -> float:
         return float(self.radius**k * special.beta((k + 1) / 2, 1.5) / special.beta(0.5, 1.5))

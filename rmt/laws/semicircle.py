@@ -41,9 +41,8 @@ class Semicircle:
         return no_atoms()
 
     def density(self, x: ArrayLike) -> Array:
-        at = np.asarray(x, dtype=float)
-        inside = np.clip((self.radius - at) * (self.radius + at), 0, None)
-        return np.sqrt(inside) / (2 * np.pi * self.variance)
+        at = np.clip(np.asarray(x, dtype=float), -self.radius, self.radius)
+        return np.sqrt((self.radius - at) * (self.radius + at)) / (2 * np.pi * self.variance)
 
     def cdf(self, x: ArrayLike) -> Array:
         at = np.clip(np.asarray(x, dtype=float), -self.radius, self.radius)

@@ -11,7 +11,7 @@ from numpy.polynomial import chebyshev
 from numpy.typing import ArrayLike
 
 from rmt.laws.inversion import quantile_from_cdf, sample_by_inversion
-from rmt.laws.law import Array, hull, upper_half
+from rmt.laws.law import Array, carry_nan, hull, upper_half
 
 _DEGREES = (32, 64, 128)
 _NODES = 256  # of the table, per piece
@@ -72,7 +72,7 @@ class SolvedLaw:
         out = np.zeros(x.shape)
         if inside.any():
             out[inside] = np.maximum(self.transform(x[inside] + 0j).imag, 0) / np.pi
-        return out[()]
+        return carry_nan(x, out)
 
     def cdf(self, x: ArrayLike) -> Array:
         x = np.asarray(x, dtype=float)
@@ -81,7 +81,7 @@ class SolvedLaw:
             value += bulk.mass_below(x)
         for location, mass in self.atoms:
             value += mass * (x >= location)
-        return np.where(x >= hull(self)[1], 1.0, np.clip(value, 0, 1))[()]
+        return carry_nan(x, np.where(x >= hull(self)[1], 1.0, np.clip(value, 0, 1)))
 
     def quantile(self, p: ArrayLike) -> Array:
         return quantile_from_cdf(self, p)
@@ -96,6 +96,7 @@ class SolvedLaw:
         out = np.empty(flat.size, dtype=complex)
         with np.errstate(divide="ignore", invalid="ignore"):
             out[seen] = (1 / (x - flat[seen, None])) @ masses
+        out[np.isin(flat, self.atoms[:, 0])] = np.inf
         if not seen.all():
             out[~seen] = self.transform(flat[~seen])
         return np.where(z.imag < 0, out.reshape(z.shape).conj(), out.reshape(z.shape))[()]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import PchipInterpolator
 
-from rmt.laws.law import Array, interval, no_atoms, upper_half
+from rmt.laws.law import Array, carry_nan, far_field, interval, is_far, no_atoms, upper_half
 
 _BETWEEN = 8  # points put between two of the grid where an integral is wanted
 
@@ -59,7 +59,7 @@ class TabulatedLaw:
         span = np.log(self.x[-1] / self.x[0])
         below = 2 * self.p[0] * self._depth(log) ** 3 / span
         value = np.where(safe < self.x[0], below, inside) / safe
-        return np.where((x > 0) & (x <= self.x[-1]), np.maximum(value, 0.0), 0.0)[()]
+        return carry_nan(x, np.where((x > 0) & (x <= self.x[-1]), np.maximum(value, 0.0), 0.0))
 
     def _depth(self, log: Array) -> Array:
         """log(x_m/x_0)/log(x_m/x), at most one."""
@@ -81,12 +81,12 @@ class TabulatedLaw:
         z = upper_half(z)
         grid = np.concatenate([[0.0], self._fine])
         mass = np.diff(self.cdf(grid))
-        offset = grid - z[..., None]
+        offset = grid - np.where(is_far(z, self), 8 * self.x[-1], z)[..., None]
         with np.errstate(divide="ignore", invalid="ignore"):
             angle = np.where(offset.imag == 0, np.where(offset.real < 0, -np.pi, 0.0), np.angle(offset))
             log = np.log(np.abs(offset)) + 1j * angle
             terms = mass / np.diff(grid) * np.diff(log, axis=-1)
-        return np.where(np.isfinite(terms), terms, 0.0).sum(axis=-1)[()]
+        return far_field(z, self, np.where(np.isfinite(terms), terms, 0.0).sum(axis=-1))
 
     def moment(self, k: int) -> float:
         """E X^k = Int k x^(k-1) P(X > x) dx, by the trapezoid rule on a refined grid."""

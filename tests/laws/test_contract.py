@@ -163,6 +163,28 @@ def test_outside_the_support_there_is_nothing(law):
     assert law.cdf(x).tolist() == [0, 1]
 
 
+def test_nan_stays_nan_and_empty_stays_empty(law):
+    for method in (law.density, law.cdf, law.quantile):
+        assert np.isnan(method(np.nan)) and np.isnan(method([np.nan, 0.5])).tolist() == [True, False]
+    for method in (law.density, law.cdf, law.quantile, law.stieltjes):
+        assert np.shape(method(np.array([]))) == (0,)
+
+
+@pytest.mark.parametrize("far", [1e3, 1e8, 1e300])
+def test_far_out_the_law_is_a_point(law, far):
+    """-m(z) z is 1 + mean/z + ...; a closed form that cancels is off by the unit roundoff times z squared."""
+    z = far * hull(law)[1]
+    assert -law.stieltjes(z) * z == pytest.approx(1, rel=1e-2 if far == 1e3 else 1e-7)
+    assert law.cdf(z) == 1 and law.density(z) == 0
+
+
+def test_transforms_are_infinite_where_the_law_is_dense_at_zero():
+    for law in (QuarterCircle(), MarchenkoPastur(1.0), MarchenkoPastur(3.0)):
+        assert law.stieltjes(0.0) == np.inf
+    atom = free_product(MarchenkoPastur(2.0), MarchenkoPastur(0.5))
+    assert atom.stieltjes([0.0, -1.0])[0] == np.inf and np.isfinite(atom.stieltjes(-1.0))
+
+
 def test_shapes_are_kept(law):
     for shape in ((), (3,), (2, 3)):
         x = np.full(shape, interior(law)[3])
@@ -227,6 +249,16 @@ def test_edelman(field, median):
     assert (law.cdf(x + h) - law.cdf(x - h)) / (2 * h) == pytest.approx(law.density(x), rel=1e-6)
     assert law.quantile(law.cdf(x)) == pytest.approx(x)
     assert 1 - law.cdf(1e6) == pytest.approx(2e-6 if field == "real" else 4e-12, rel=1e-3)
+    assert np.isnan(law.cdf(np.nan)) and np.isnan(law.density(np.nan)) and law.density(1e-300) == 0
+
+
+@pytest.mark.parametrize("field, published", [("real", 1.537), ("complex", 0.982)])
+def test_mean_logarithm_of_the_condition_number(field, published):
+    """Published digits (Edelman 1988), and the mean of ln over a million equally likely quantiles."""
+    law = EdelmanConditionNumber(field)
+    assert law.mean_log == pytest.approx(published, abs=6e-4)
+    quantiles = law.quantile((np.arange(1_000_000) + 0.5) / 1_000_000)
+    assert law.mean_log == pytest.approx(np.log(quantiles).mean(), abs=1e-5)
 
 
 def test_circular_law_in_the_plane():

@@ -142,6 +142,26 @@ def test_largest_values_fall_and_start_below_the_edge():
     assert law.largest(2) == pytest.approx(values[:2])
 
 
+@pytest.mark.parametrize("beta", [1e-9, 1e-4, 0.05])
+def test_small_logits_keep_their_first_degree(beta):
+    """sigma_n^2 < beta^2 there, by the normaliser's 1/n. Closed form: one piece of rank d_k has E s^4 = 2 + n/d_k."""
+    n, head_dim = 512, 64
+    small = HermiteLaw(n, beta**2 * (1 - 1 / n), beta, head_dim)
+    linear = HermiteLaw(n, 1.0, 1.0, head_dim, (1.0,) + (0.0,) * 11)
+    assert small.edge().square / small.variance == pytest.approx(linear.edge().square, rel=0.005)
+    assert small.fourth_moment / small.variance**2 == pytest.approx(2 + n / head_dim, rel=0.005)
+    iid = HermiteLaw(n, small.variance).edge().square  # negative control: without the piece
+    assert iid < 0.5 * small.edge().square
+    rank = n * math.exp(-small.log_moment())
+    assert rank == pytest.approx(57, rel=0.02)  # measured: that of A - J
+
+
+def test_the_mean_is_no_entry_outside_the_bulk():
+    law = HermiteLaw(1000, 1e-8)
+    assert not law.edge(entry=1.0005 / math.sqrt(1000)).detached
+    assert HermiteLaw(1000, 1.0).edge(entry=1.5).detached  # control
+
+
 def test_a_law_without_variance_is_refused():
     with pytest.raises(ValueError, match="positive variance"):
         HermiteLaw(10, 0.0)

@@ -23,6 +23,21 @@ def test_quantile_inverts_the_cdf():
     assert law.cdf(law.quantile(p)) == pytest.approx(p, abs=1e-4)
 
 
+def test_tiny_logits_leave_the_shape_of_the_linear_law():
+    """Scaling: at beta -> 0 only degree 1 is left, so edge/beta and quantile/beta tend to limits and mass stays one."""
+    reference = KeyQueryLaw(500, 64, 1e-3)
+    for beta in (1e-6, 1e-9):
+        law = KeyQueryLaw(500, 64, beta)
+        assert law.edge / beta == pytest.approx(reference.edge / 1e-3, rel=1e-5)
+        assert law.moment(2) / beta**2 == pytest.approx(reference.moment(2) / 1e-6, rel=1e-5)
+        assert law.quantile(0.97) / beta == pytest.approx(reference.quantile(0.97) / 1e-3, rel=1e-2)
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_hottest_logits_allowed_give_numbers():
+    assert 0 < KeyQueryLaw(500, 64, 6.0).edge < math.inf
+
+
 def test_far_beyond_the_head_dimension_the_edge_saturates():
     """Published: n = 1e6, d_k = 64, beta = 1: edge/sqrt(n) = .1265 against the limit .1255."""
     assert KeyQueryLaw(10**6, 64, 1.0).edge / 1000 == pytest.approx(0.1265, rel=0.005)

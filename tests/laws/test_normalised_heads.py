@@ -80,6 +80,14 @@ def test_published_distances(head_dim, beta, published, without):
         assert law.top_value([1, 2]) == pytest.approx([6.14, 6.10], rel=0.03)
 
 
+@pytest.mark.parametrize("beta", [1e-3, 1e-9])
+def test_tiny_logits_are_linear(beta):
+    """Scaling: degree 1 alone is left, and values are proportional to beta."""
+    assert qk_norm_law(300, 64, beta).top_value(1) / beta == pytest.approx(
+        qk_norm_law(300, 64, 0.01).top_value(1) / 0.01, rel=1e-3
+    )
+
+
 def test_mistakes_are_named():
     with pytest.raises(ValueError, match="head_dim = 1"):
         qk_norm_law(100, 1, 0.5)
