@@ -64,7 +64,7 @@ def token_spectrum(X: Any) -> TokenSpectrum:
 
 def token_stable_rank(spectrum: TokenSpectrum) -> Any:
     """||X||_F^2 / s_1^2, in [1, min(n, d)]."""
-    return 1.0 + _sum(spectrum.tail)
+    return _of_tokens(spectrum, 1.0 + _sum(spectrum.tail))
 
 
 def gram_stable_rank(spectrum: TokenSpectrum) -> Any:
@@ -74,14 +74,14 @@ def gram_stable_rank(spectrum: TokenSpectrum) -> Any:
 
 def gram_stable_rank_excess(spectrum: TokenSpectrum) -> Any:
     """gram_stable_rank - 1, as sum over i >= 2, so without cancellation. Underflows to 0 below 1e-308."""
-    return _sum(spectrum.tail**2)
+    return _of_tokens(spectrum, _sum(spectrum.tail**2))
 
 
 def log_gram_stable_rank_excess(spectrum: TokenSpectrum) -> Any:
     """Natural logarithm of the excess, also where the excess underflows; -inf for tokens of rank exactly one."""
     xp, tail = array_namespace(spectrum.tail), spectrum.tail
     if tail.shape[-1] == 0:
-        return xp.full(spectrum.top.shape, -xp.inf, dtype=xp.float64)
+        return _of_tokens(spectrum, xp.full(spectrum.top.shape, -xp.inf, dtype=xp.float64))
     first = tail[..., 0]
     some = first > 0
     safe = xp.where(some, first, 1.0)
@@ -131,6 +131,12 @@ def rank_one_residual(X: Any) -> Any:
         whole = whole + xp.sum(scaled**2, axis=(-2, -1))
         apart = apart + xp.sum((scaled - mean) ** 2, axis=(-2, -1))
     return xp.where(whole > 0, xp.sqrt(apart / xp.where(whole > 0, whole, 1.0)), xp.nan)
+
+
+def _of_tokens(spectrum: TokenSpectrum, value: Any) -> Any:
+    """The value, nan where all tokens are zero: said here for tokens (1, d) and (n, 1), whose tail is empty."""
+    xp = array_namespace(spectrum.top)
+    return xp.where(spectrum.top > 0, value, xp.nan)
 
 
 def _sum(terms: Any) -> Any:

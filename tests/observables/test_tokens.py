@@ -139,6 +139,9 @@ def test_batches_and_float32():
 def test_undefined_is_nan_without_a_warning():
     spectrum = token_spectrum(np.zeros((4, 3)))
     assert spectrum.top == 0 and all(np.isnan(observable(spectrum)) for observable in OF_SPECTRUM)
+    for shape in ((1, 3), (4, 1), (1, 1)):  # no tail that could say so
+        zero = token_spectrum(np.zeros(shape))
+        assert all(np.isnan(observable(zero)) for observable in OF_SPECTRUM)
     assert np.isnan(token_cosine(np.zeros((4, 3)))) and np.isnan(rank_one_residual(np.zeros((4, 3))))
     assert np.isnan(token_cosine(np.ones((1, 3))))
 
