@@ -51,11 +51,6 @@ def excess_risk(problem: SoftmaxRegression, weights: Weights) -> float:
     return PopulationRisk(problem).value_and_gradient(weights)[0]
 
 
-def least_risk(problem: SoftmaxRegression) -> float:
-    """Irreducible risk noise^2 p / 2."""
-    return 0.5 * problem.noise**2 * problem.outputs
-
-
 def minimiser(problem: SoftmaxRegression, *, tau: float = 1.0, rotation: np.ndarray | None = None) -> Weights:
     """A minimiser of risk plus regulariser: At = sqrt(tau) U S^(1/2) O, Bt = V S^(1/2) O / sqrt(tau).
 
