@@ -16,6 +16,7 @@ import numpy as np
 
 from rmt.attention.layer import (
     Layer,
+    Weights,
     attended,
     attention,
     concatenated,
@@ -38,19 +39,11 @@ __all__ = ["LayerGradients", "layer_backward", "network_backward"]
 Cotangent = np.ndarray | Callable[[np.ndarray], np.ndarray]
 
 
-@dataclass(frozen=True, eq=False)
-class LayerGradients:
-    """Gradients with respect to the weights of one layer (None where there are none) and to the tokens before it."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LayerGradients(Weights):
+    """Gradients with respect to the weights of one layer, each by its name, and to the tokens before it."""
 
     tokens: np.ndarray
-    value: np.ndarray
-    output: np.ndarray | None = None
-    query: np.ndarray | None = None
-    key: np.ndarray | None = None
-    second_query: np.ndarray | None = None
-    second_key: np.ndarray | None = None
-    inner: np.ndarray | None = None
-    outer: np.ndarray | None = None
 
 
 def layer_backward(layer: Layer, X: SplitTokens, G: np.ndarray, *, frozen: bool = False) -> LayerGradients:

@@ -10,9 +10,9 @@ import numpy as np
 
 from rmt.arrays import CPU, Array, Backend
 from rmt.attention.positions import POSITIONS, rotated
-from rmt.attention.scores import NormalLogits, ProductLogits, Score, ScoredRows
-from rmt.ensembles.attention import KeyQueryAttention, key_query_rows
-from rmt.ensembles.markov import MarkovAttention
+from rmt.attention.rows import iid_attention, key_query_attention
+from rmt.attention.scores import Score
+from rmt.ensembles.attention import KeyQueryAttention
 from rmt.ensembles.matrix import AttentionMatrix, attention_matrix
 from rmt.ensembles.parameters import check_beta, check_choice, check_count, check_dtype
 from rmt.ensembles.tokens import value_tokens
@@ -90,30 +90,14 @@ class AttentionHeads:
         memory_budget: int | None = None,
     ) -> AttentionMatrix:
         """A (n, n) of one head."""
-        made: dict[str, Any] = {"workers": workers, "memory_budget": memory_budget}
+        how: dict[str, Any] = {"score": self.score, "dtype": check_dtype(dtype), "backend": backend}
         if self.model == "iid":
-            ensemble = MarkovAttention(n=self.n, beta=self.beta, weights=self.weights, mask=self._plain_mask)
             here = stream.within(f"head={head}") if head else stream
-            if self.score.plain:
-                return ensemble.matrix(here, draw, backend=backend, dtype=dtype, **made)
-            words = here.within(ensemble.stream_key).words("logits", draw)
-            logits = NormalLogits(self.n, words, self.beta, check_dtype(dtype), backend)
-            return attention_matrix(ScoredRows(logits, self.score), **made)
-        scale, kind = self.beta / math.sqrt(self.head_dim), check_dtype(dtype)
-        queries, keys = (backend.asarray(x) for x in self.queries_and_keys(stream, draw, head=head))
-        if self.score.plain:
-            rows: Any = key_query_rows(queries, keys, scale, self._plain_mask, kind, backend)
+            rows = iid_attention(here, draw, n=self.n, beta=self.beta, weights=self.weights, **how)
         else:
-            xp = backend.xp
-            scaled = xp.asarray(queries, dtype=kind) * kind.type(scale)
-            rows = ScoredRows(
-                ProductLogits(scaled, xp.ascontiguousarray(xp.asarray(keys, dtype=kind)), backend), self.score
-            )
-        return attention_matrix(rows, **made)
-
-    @property
-    def _plain_mask(self) -> str:
-        return "causal" if self.score.mask.name == "causal" else "none"
+            queries, keys = (backend.asarray(x) for x in self.queries_and_keys(stream, draw, head=head))
+            rows = key_query_attention(queries, keys, self.beta / math.sqrt(self.head_dim), **how)
+        return attention_matrix(rows, workers=workers, memory_budget=memory_budget)
 
     def queries_and_keys(self, stream: Stream, draw: int = 0, *, head: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Q and K (n, head_dim) float32 of one head, on the host."""

@@ -16,10 +16,10 @@ from rmt.attention.mixing import Mixing
 from rmt.attention.mixture import Mixed, Mixture
 from rmt.attention.mlp import mlp
 from rmt.attention.positions import rotated
-from rmt.attention.scores import ProductLogits, Score, ScoredRows
+from rmt.attention.rows import key_query_attention
+from rmt.attention.scores import Score
 from rmt.attention.split import SplitTokens
 from rmt.attention.wiring import Wiring, wired
-from rmt.ensembles.attention import key_query_rows
 
 __all__ = [
     "Layer",
@@ -160,12 +160,7 @@ def _looking(layer: Layer, Z: SplitTokens, head: int) -> Mixed:
 
 def looking(rules: Rules, queries: np.ndarray, keys: np.ndarray, scale: float) -> Mixing:
     """Attention with logits scale Q K^T, turned, biased and masked by the rules."""
-    dtype = np.dtype(rules.dtype)
     if rules.rope:
         queries, keys = rotated(queries), rotated(keys)
-    if rules.score.plain:
-        return Mixing(key_query_rows(queries, keys, scale, rules.score.mask.name, dtype, CPU), rules.workers)
-    scaled = np.ascontiguousarray(queries, dtype=dtype) * dtype.type(scale)
-    return Mixing(
-        ScoredRows(ProductLogits(scaled, np.ascontiguousarray(keys, dtype=dtype), CPU), rules.score), rules.workers
-    )
+    rows = key_query_attention(queries, keys, scale, score=rules.score, dtype=np.dtype(rules.dtype), backend=CPU)
+    return Mixing(rows, rules.workers)

@@ -10,6 +10,7 @@ import dataclasses
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -21,11 +22,11 @@ from rmt.attention.mixture import Mixed
 from rmt.attention.mlp import ACTIVATIONS
 from rmt.attention.positions import POSITIONS
 from rmt.attention.repairs import Circumstances, mixture_of
-from rmt.attention.scores import NormalLogits, Score, ScoredRows
+from rmt.attention.rows import iid_attention
+from rmt.attention.scores import Score
 from rmt.attention.split import SplitTokens, split
 from rmt.attention.wiring import Wiring
 from rmt.ensembles.attention import KeyQueryAttention
-from rmt.ensembles.markov import MarkovAttention, MarkovRows
 from rmt.ensembles.parameters import check_beta, check_choice, check_count, check_dtype
 from rmt.ensembles.weights import WEIGHT_INITS, initial_weights
 from rmt.kernels import kernels_for
@@ -244,14 +245,11 @@ class Network:
         return Mixed(mixture, self.n, first, other)
 
     def _drawn(self, here: Stream, draw: int, rules: Rules, name: str) -> Mixing:
-        dtype, causal = np.dtype(self.dtype), "causal" if self.mask == "causal" else "none"
         if self.model == "iid":
-            ensemble = MarkovAttention(n=self.n, beta=rules.beta, weights=self.weights, mask=causal)
-            words = here.within(name).within(ensemble.stream_key).words("logits", draw)
-            if rules.score.plain:
-                return Mixing(MarkovRows(words, ensemble, dtype, CPU), self.workers)
-            return Mixing(ScoredRows(NormalLogits(self.n, words, rules.beta, dtype, CPU), rules.score), self.workers)
-        pairs = KeyQueryAttention(n=self.n, head_dim=self.head_dim, beta=rules.beta, mask=causal)
+            sizes: dict[str, Any] = {"n": self.n, "beta": rules.beta, "weights": self.weights}
+            how: dict[str, Any] = {"score": rules.score, "dtype": np.dtype(self.dtype), "backend": CPU}
+            return Mixing(iid_attention(here.within(name), draw, **sizes, **how), self.workers)
+        pairs = KeyQueryAttention(n=self.n, head_dim=self.head_dim)
         queries, keys = pairs.queries_and_keys(here.within(name), draw)
         return looking(rules, queries, keys, rules.beta / math.sqrt(self.head_dim))
 
