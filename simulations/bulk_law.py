@@ -39,7 +39,7 @@ class Setting:
 
     n: int = integer(1024, "context length", at_least=16)
     model: str = choice("iid", "logits: independent, or queries times keys", ("iid", "keyquery"))
-    beta: float | None = real(SQRT_LN2, "nominal standard deviation of the logits", above=0)
+    beta: float | None = real(SQRT_LN2, "nominal standard deviation of the logits", above=0, at_most=1e4)
     weights: str | None = choice(
         "lognormal", "law of the iid weights", ("lognormal", "exponential", "uniform", "gamma")
     )

@@ -32,7 +32,7 @@ class Setting:
     weights: str | None = choice(
         "exponential", "law of the iid weights", ("lognormal", "exponential", "uniform", "gamma")
     )
-    beta: float | None = real(MILD, "nominal standard deviation of the logits", above=0)
+    beta: float | None = real(MILD, "nominal standard deviation of the logits", above=0, at_most=1e4)
     head_dim: int | None = integer(64, "width d_k of queries and keys")
     batch: int = integer(192, "matrices in a draw")
 

@@ -31,7 +31,7 @@ class Setting:
     """One layer of key-query attention over n tokens."""
 
     n: int = integer(1024, "context length", at_least=16)
-    beta: float = real(1.0, "nominal standard deviation of the logits", above=0)
+    beta: float = real(1.0, "nominal standard deviation of the logits", above=0, at_most=1e4)
     head_dim: int = integer(64, "width d_k of queries and keys")
 
     def __post_init__(self) -> None:

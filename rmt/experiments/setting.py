@@ -52,17 +52,22 @@ def integer(default: int | None, help: str, *, at_least: int = 1) -> Any:
     return dataclasses.field(default=default, metadata={"flag": flag})
 
 
-def real(default: float | None, help: str, *, at_least: float = -math.inf, above: float = -math.inf) -> Any:
+def real(
+    default: float | None,
+    help: str,
+    *,
+    at_least: float = -math.inf,
+    above: float = -math.inf,
+    at_most: float = math.inf,
+) -> Any:
     """A field that holds a finite real number."""
-    if above > -math.inf:
-        rule = f"a finite number > {above:g}"
-    elif at_least > -math.inf:
-        rule = f"a finite number >= {at_least:g}"
-    else:
-        rule = "a finite number"
+    limits = ((">", above), (">=", at_least), ("<=", at_most))
+    said = [f"{sign} {limit:g}" for sign, limit in limits if math.isfinite(limit)]
+    rule = " ".join(["a finite number", " and ".join(said)]).rstrip()
 
     def accepts(value: Any) -> bool:
-        return not isinstance(value, bool) and math.isfinite(value) and value >= at_least and value > above
+        inside = value > above and at_least <= value <= at_most
+        return not isinstance(value, bool) and math.isfinite(value) and inside
 
     return dataclasses.field(default=default, metadata={"flag": Flag(float, rule, help, accepts=accepts)})
 

@@ -19,7 +19,7 @@ class Setting:
 
     n: int = integer(1024, "context length")
     model: str = choice("iid", "logits: independent, or queries times keys", ("iid", "keyquery"))
-    beta: float | None = real(SQRT_LN2, "nominal standard deviation of the logits", at_least=0)
+    beta: float | None = real(SQRT_LN2, "nominal standard deviation of the logits", at_least=0, at_most=1e4)
     weights: str | None = choice(
         "lognormal", "law of the iid weights", ("lognormal", "exponential", "uniform", "gamma")
     )
@@ -37,7 +37,9 @@ class Setting:
     attention: str = choice("softmax", "from logits to weights", ("softmax", "sigmoid", "relu", "linear", "tanh"))
     cap: float | None = real(None, "soft cap c of the logits, c tanh(l/c) (none)", above=0)
     norm: str = choice("none", "qk puts queries and keys on a sphere", ("none", "qk"))
-    sink: float | None = real(None, "logit of a sink in the denominator; 0 is softmax-off-by-one (none)")
+    sink: float | None = real(
+        None, "logit of a sink in the denominator; 0 is softmax-off-by-one (none)", at_least=-500, at_most=500
+    )
     position: str = choice("none", "how the place of a token enters the logits", ("none", "rope", "alibi"))
     slope: float | None = real(None, f"slope of ALiBi ({SLOPE})", above=0)
     variant: str = choice(
