@@ -72,11 +72,12 @@ def _growth(network: Any, setting: NetworkSetting, stream: Any, draw: int) -> fl
     for depth in (1, max(setting.depth, 2)):
         if factorises(network):
             logs = factorised_norms(network, stream, draw, depth, weight_draws=setting.probes)[:, 0]
-            ends.append(float(np.log(np.mean(np.exp(logs - logs.max()))) + logs.max()))
+            top = logs.max()
+            ends.append(float(np.log(np.mean(np.exp(logs - top))) + top) if np.isfinite(top) else -math.inf)
         else:
             squares = probed_norms(network, stream, draw, depth, probes=setting.probes)["value"][:, 0]
             ends.append(math.log(float(np.mean(squares))) if np.any(squares) else -math.inf)
-    return (ends[1] - ends[0]) / max(setting.depth - 1, 1) if math.isfinite(ends[0]) else math.nan
+    return (ends[1] - ends[0]) / max(setting.depth - 1, 1) if np.isfinite(ends).all() else math.nan
 
 
 def predict(setting: NetworkSetting) -> dict[str, Any]:

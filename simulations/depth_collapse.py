@@ -10,7 +10,6 @@ Figure: excess, rank and cosine against the layer, theory with its bands.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from rmt.experiments.cli import run_experiment
@@ -54,11 +53,13 @@ def claims(results: Results) -> list[Any]:
     from rmt.statistics.claims import exponent_claim
 
     found = []
-    groups = {dataclasses.replace(s, n=1, width=1, value_width=1, tokens="gaussian") for s in results.settings}
-    for group in sorted(groups, key=str):
-        line = [s for s in results.settings if s.width == s.n and s.tokens == "orthonormal"]
-        line = [s for s in line if dataclasses.replace(s, n=1, width=1, value_width=1, tokens="gaussian") == group]
+    lines: dict[Any, list[Any]] = {}
+    for setting in results.settings:
+        if setting.width == setting.n and setting.tokens == "orthonormal":
+            lines.setdefault(setting.but_for_size, []).append(setting)
+    for line in lines.values():
         line.sort(key=lambda s: s.n)
+        group = line[0]
         plain = group.skip is None and group.norm == "none" and group.mask == "none" and group.model != "own"
         if (
             len(line) < 3

@@ -94,10 +94,14 @@ def claims(results: Results) -> list[Any]:
                     source="derived, see rmt.theorems.gradient_norms",
                 )
             )
-    groups = {dataclasses.replace(s, n=1, width=1, value_width=1, tokens="gaussian") for s in results.settings}
-    for group in sorted(groups, key=str):
-        line = sorted((s for s in results.settings if _like(s, group) and s.width == s.n), key=lambda s: s.n)
-        if len(line) < 3 or not factors(line[0]) or group.variant not in ("plain", "outlier_removed"):
+    lines: dict[Any, list[NetworkSetting]] = {}
+    for setting in results.settings:
+        if setting.width == setting.n:
+            lines.setdefault(setting.but_for_size, []).append(setting)
+    for line in lines.values():
+        line.sort(key=lambda s: s.n)
+        group = line[0]
+        if len(line) < 3 or not factors(group) or group.variant not in ("plain", "outlier_removed"):
             continue
         L, removed = group.depth, group.variant == "outlier_removed"
         power = (L if group.value_scale == "1" else 1) - (L - 1 if removed else 0)
@@ -116,10 +120,6 @@ def claims(results: Results) -> list[Any]:
             )
         )
     return found
-
-
-def _like(setting: NetworkSetting, group: NetworkSetting) -> bool:
-    return dataclasses.replace(setting, n=1, width=1, value_width=1, tokens="gaussian") == group
 
 
 def _words(setting: NetworkSetting) -> str:

@@ -152,8 +152,7 @@ def _in_width(results: Results) -> list[Claim]:
         lines: dict[Any, list[Any]] = {}
         for setting in results.where(eta=dose):
             if setting.width == setting.n and _first_convention(results, setting):
-                key = dataclasses.replace(setting, n=1, width=1, value_width=1, tokens="gaussian")
-                lines.setdefault(key, []).append(setting)
+                lines.setdefault(setting.but_for_size, []).append(setting)
         for line in lines.values():
             line.sort(key=lambda s: s.n)
             if len(line) < 3:

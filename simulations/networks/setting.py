@@ -22,7 +22,7 @@ class NetworkSetting:
     model: str = choice(
         "iid", "logits: independent, queries times keys, or of the layer's own tokens", ("iid", "keyquery", "own")
     )
-    beta: float = real(SQRT_LN2, "nominal standard deviation of the logits", at_least=0)
+    beta: float = real(SQRT_LN2, "nominal standard deviation of the logits", at_least=0, at_most=1e4)
     head_dim: int | None = integer(64, "width d_k of queries and keys")
     heads: int = integer(1, "attention heads")
     kv_heads: int | None = integer(None, "heads of keys and values (heads)")
@@ -64,6 +64,12 @@ class NetworkSetting:
             object.__setattr__(self, name, value)
         self.skip  # noqa: B018  # refuses words that are no scale
         _check(self)
+
+    @property
+    def but_for_size(self) -> tuple[Any, ...]:
+        """All that a line against n keeps fixed."""
+        sizes = ("n", "width", "value_width", "tokens")
+        return tuple(value for name, value in dataclasses.asdict(self).items() if name not in sizes)
 
     @property
     def skip(self) -> float | None:

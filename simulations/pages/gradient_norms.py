@@ -66,7 +66,10 @@ def _theory(results: Results, settings: list[Any], label: str) -> figures.Curve 
     sizes = np.unique(np.geomspace(settings[0].n, settings[-1].n, 12).astype(int))
     rows = []
     for n in sizes:
-        moved = dataclasses.replace(settings[0], n=int(n), width=None, value_width=None, tokens=None)
+        try:
+            moved = dataclasses.replace(settings[0], n=int(n), width=None, value_width=None, tokens=None)
+        except ValueError:  # this n does not split into the heads
+            return None
         entry = predict(moved).get(QUANTITY, {}).get(1)
         if entry is None or not entry.in_range:
             return None

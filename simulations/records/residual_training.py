@@ -44,7 +44,7 @@ def record_of(setting: Setting, stream: Stream, draw: int, *, lags: int) -> dict
         "note:steps_to_thousandth": "" if run.reached is not None else f"not reached in {setting.steps} steps",
         "smallest_singular_value": curves["smallest"][0],
         "largest_singular_value": curves["largest"][0],
-        "token_gap_ratio": float(np.median(tokens[:, 1] / tokens[:, 0])),
+        "token_gap_ratio": float(np.median(tokens[:, 1] / tokens[:, 0])) if tokens.shape[1] > 1 else nothing,
         "tangent_smallest": low if watched else nothing,
         "tangent_largest": high,
         "certificate": certificate(start, loss.X) if certified else nothing,

@@ -3,10 +3,14 @@
 import json
 
 import jsonschema
+import numpy as np
 import pytest
 
+from rmt.arrays import CPU
 from rmt.experiments.cli import run_experiment
+from rmt.experiments.experiment import Bench
 from rmt.experiments.run import run
+from rmt.streams import stream
 from simulations.cause_and_effect import EXPERIMENT
 from tests.experiments.document import SCHEMA
 
@@ -48,3 +52,11 @@ def test_the_verdicts_without_skip(tmp_path):
     assert decided["(iii"] == "supported" and decided["(ii)"] == "supported"
     growth = [c for c in results.claims if "moves |ln growth|" in c["claim"]]
     assert {c["verdict"] for c in growth} == {"supported", "contradicted"}
+
+
+def test_one_token_and_equal_logits_have_no_growth_and_no_warning():
+    """n = 1 and beta = 0 with the outlier removed: A - J = 0, nothing grows."""
+    for flags in ({"n": 1}, {"n": 8, "beta": 0.0}):
+        setting = EXPERIMENT.Setting(width=8, depth=2, variant="outlier_scaled", eta=0.0, **flags)
+        record = EXPERIMENT.measure(setting, range(2), stream(0), Bench(CPU))
+        assert np.isnan(record["gradient_growth"]).all()

@@ -6,7 +6,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from rmt.experiments.cli import run_experiment
+from rmt.experiments.cli import main, run_experiment
 from rmt.experiments.run import run
 from simulations.depth_collapse import EXPERIMENT
 from simulations.networks.measure import bfloat16
@@ -25,6 +25,7 @@ def refuse_nan(text):
         (("--heads", "4", "--kv-heads", "3"), "--kv-heads 3: must divide --heads 4"),
         (("--variant", "magic"), "--variant magic: must be one of plain"),
         (("--variant", "running_mean_removed"), "it needs --mask causal"),
+        (("--beta", "1e5"), "--beta 100000.0: must be a finite number >= 0 and <= 10000"),
         (("--skip-scale", "much"), "--skip-scale much: must be a number >= 0 or one of 1/sqrtL"),
         (("--tokens", "orthonormal", "--n", "64", "--width", "32"), "needs n <= width"),
         (("--tokens", "words"), "must be orthonormal, gaussian or the path of a .npy file"),
@@ -122,3 +123,12 @@ def test_spectra_along_depth_count_outliers_and_entropy(tmp_path):
     noisy = next(iter(run(EXPERIMENT, **words, beta=0.3).samples.values()))
     assert (uniform["outlier_count"] == 1).all() and (noisy["outlier_count"] == 1).all()
     assert (noisy["attention_entropy"] < np.log(64)).all() and (noisy["gap_ratio"] < 0.15).all()
+
+
+def test_several_heads_are_judged_and_drawn(tmp_path, capsys):
+    """Regression: claims and curves against n were looked for at width 1, which no two heads can share."""
+    arguments = ("--n", "8", "12", "20", "--heads", "2", "--depth", "2", "--draws", "2", "--quiet", "--format", "json")
+    for name in ("depth_collapse", "gradient_norms", "cause_and_effect"):
+        page = tmp_path / f"{name}.png"
+        assert main([name, *arguments, "--out", str(tmp_path), "--figure", str(page)]) == 0
+        assert page.exists() and json.loads(capsys.readouterr().out)["rows"]

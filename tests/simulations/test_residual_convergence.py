@@ -140,3 +140,10 @@ def test_settings_fill_in_what_their_data_need():
     assert (weather.n, weather.width, weather.correlation) == (16, 16, None)
     assert Setting(data="correlated").correlation == 0.9 and Setting(correlation=0.5) == Setting()
     assert Setting(optimizer="adam").rate == 3e-3
+
+
+@pytest.mark.parametrize("sizes", [{"n": 1}, {"width": 1}])
+def test_one_token_or_one_coordinate_trains_without_a_second_value(sizes, tmp_path):
+    """Regression: the ratio of the second singular value to the first was read where there is none."""
+    results = run(EXPERIMENT, data="iid", steps=3, draws=1, skip_scale=1.0, out=str(tmp_path), **sizes)
+    assert not results.failures and np.isnan(results.draws("token_gap_ratio")).all()
