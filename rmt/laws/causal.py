@@ -100,10 +100,11 @@ class CausalLaw(DelegatedLaw):
     @functools.cached_property
     def equations(self) -> CausalEquations:
         """The equations behind the law, on blocks as large as the leading values allow."""
-        return CausalEquations(self.n, self._noise, mean=self.mean)
+        return CausalEquations(self.n, self.noise, mean=self.mean)
 
     @property
-    def _noise(self) -> Noise:
+    def noise(self) -> Noise:
+        """The fluctuation of the rows around their mean, for the equations."""
         if self.head_dim is None:
             return Noise(self.row_variance, spread=self._row_spread(ONE_TYPE))
         total = math.expm1(self.beta**2)
@@ -158,7 +159,7 @@ class CausalLaw(DelegatedLaw):
                 np.geomspace(0.02 * bulk, (2e-3 if keyed else 1e-6) * bulk, 6 if keyed else 15)[1:],
             ]
         )
-        equations = CausalEquations(self.n, self._noise, mean=self.mean, growth=_BULK_GROWTH)
+        equations = CausalEquations(self.n, self.noise, mean=self.mean, growth=_BULK_GROWTH)
         below = 1 - count_above(equations, x, tolerance=1e-4)[::-1] / self.n
         cdf = np.clip(np.maximum.accumulate(below), 0.0, 1.0)
         return TabulatedLaw(x[::-1], np.append(cdf[:-1], 1.0))

@@ -63,9 +63,14 @@ def block_ends(n: int, growth: float) -> Array:
 
 
 class CausalEquations:
-    """The equations for n tokens; `mean` False leaves M out and describes A - C."""
+    """The equations for n tokens; `mean` False leaves M out and describes A - C.
 
-    def __init__(self, n: int, noise: Noise, *, mean: bool = True, growth: float = GROWTH) -> None:
+    centred: "keys" puts M (I - 11^T/n) in the place of M, "queries" (I - 11^T/n) M.
+    """
+
+    def __init__(
+        self, n: int, noise: Noise, *, mean: bool = True, growth: float = GROWTH, centred: str | None = None
+    ) -> None:
         ends = block_ends(n, growth)
         self.n, self.noise = n, noise
         self.size = np.diff(ends).astype(float)
@@ -77,6 +82,11 @@ class CausalEquations:
         mean_matrix[np.diag_indices(count)] = place
         mean_matrix += _own_slope(self.size, inverse)
         self.mean = mean_matrix * mean
+        uniform = self.root / math.sqrt(n)
+        if centred == "keys":
+            self.mean = self.mean - np.outer(self.mean @ uniform, uniform)
+        elif centred == "queries":
+            self.mean = self.mean - np.outer(uniform, uniform @ self.mean)
         left = np.maximum(inverse * self.size - np.sum(mean_matrix**2, axis=1), 0)  # of the row energies 1/i
         reach = np.sqrt(noise.spread((ends[:-1] + 1 + ends[1:]) / 2))[:, None]
         factors = np.concatenate([noise.types.values * (1 - reach), noise.types.values * (1 + reach)], axis=1)

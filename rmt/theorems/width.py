@@ -8,6 +8,7 @@ from typing import Any
 
 from rmt.theorems.attention_functions import capped_predictions, function_predictions
 from rmt.theorems.causal import causal_predictions
+from rmt.theorems.causal_centred import CENTRED, causal_centred_predictions
 from rmt.theorems.causal_ladder import causal_cosine, causal_entropy, ladder_predictions, light_ladder
 from rmt.theorems.causal_sinks import causal_sink_predictions
 from rmt.theorems.causal_tokens import causal_token_predictions
@@ -114,7 +115,7 @@ class OneLayer:
         """Why no theorem here speaks of the attention matrix of this layer, or None."""
         tokens = f"{self.tokens} tokens with {self.weight_init} weights"
         local = self.mask == "window" or self.slope is not None
-        known = ("plain", "running_mean_removed") if self.mask == "causal" else ("plain", "outlier_removed", "centred")
+        known = VARIANTS if self.mask == "causal" else VARIANTS[:3]
         masked = self.mask != "none"
         rules = (
             (masked and (self.beta or 0.0) > 6, f"beta {self.beta} with mask {self.mask}"),
@@ -131,6 +132,10 @@ class OneLayer:
             (self.shared and self.tokens not in ("gaussian", "layernorm"), tokens),
             (self.shared and self.mask != "none" and self.weight_init == "orthogonal", f"{tokens}, mask {self.mask}"),
             (self.shared and self.position == "rope" and masked, f"rope over {tokens} with mask {self.mask}"),
+            (
+                self.mask == "causal" and self.light is not None and self.variant in CENTRED,
+                f"{self.weights} weights, {self.variant}",
+            ),
             (self.variant not in known, f"variant {self.variant} with mask {self.mask}"),
         )
         return next((f"{what}: no prediction" for broken, what in rules if broken), None)
@@ -262,6 +267,9 @@ def _causal(one: OneLayer, equations_up_to: float) -> Predictions:
         return light_ladder(one.n, one.light, variant=one.variant)
     if one.sink is not None:
         return dict(causal_sink_predictions(one.n, beta, one.sink, head_dim=head_dim))
+    if one.variant in CENTRED:
+        quick = one.n <= equations_up_to
+        return causal_centred_predictions(one.n, beta, head_dim=head_dim, variant=one.variant, equations=quick)
     if one.n > equations_up_to and beta > 0:
         found = ladder_predictions(one.n, beta, head_dim=head_dim, variant=one.variant)
     else:
