@@ -16,13 +16,12 @@ from reports.chapter import Chapter, chapter
 from reports.story import chosen
 from rmt.experiments.experiment import load
 from rmt.experiments.run import DEFAULT_STORE, Interrupted, Request, execute, prepare
-
-TITLE = __doc__
+from rmt.parser import Parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns the exit code of the contract."""
-    parser = argparse.ArgumentParser(prog="python -m reports", description=TITLE, allow_abbrev=False)
+    parser = Parser(prog="python -m reports", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="EXPERIMENT")
     parser.add_argument("--draws", type=int, default=16, help="draws per setting (16)")
     parser.add_argument("--seed", type=int, default=0)

@@ -35,7 +35,9 @@ class Chapter:
 def chapter(results: Results, *, folder: Path) -> Chapter:
     """The chapter of an experiment's results; its figure is written into `folder`."""
     experiment = results.experiment
-    command = f"python -m simulations.{experiment.name} --seed {results.seed}"
+    module = experiment.module
+    named = f"python -m simulations {Path(module).name}" if module.endswith(".py") else f"python -m {module}"
+    command = f"{named} --draws {results.provenance['draws']} --seed {results.seed}"
     question, *paragraphs = [" ".join(part.split()) for part in experiment.doc.split("\n\n")]
     varying = varying_fields(row["setting"] for row in results.rows)
     rows = [row for row in results.rows if not experiment.headline or row["quantity"] in experiment.headline]

@@ -18,7 +18,7 @@ class Bench:
     """What a measurement works with: never part of what is drawn.
 
     backend: where arrays live; dtype: of logits and attention matrices ("float32", "float64");
-    spectrum: "none", "full", "density" or "eigenvalues"; workers: threads for the kernels; memory_budget: bytes.
+    spectrum: one of the experiment's `spectra`; workers: threads for the kernels; memory_budget: bytes.
     """
 
     backend: Any

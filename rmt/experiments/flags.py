@@ -55,7 +55,8 @@ def _run_flags(group: Any, experiment: Experiment) -> None:
     group.add_argument("--shard", type=_shard, metavar="I/K", help="compute only every K-th block, from the I-th")
     group.add_argument("--memory-budget", type=memory, metavar="SIZE", help="such as 8GB (half of what is free)")
     group.add_argument("--dtype", metavar="{float32,float64}", help="of logits and attention matrices (float32)")
-    group.add_argument("--spectrum", metavar="{none,full,density,eigenvalues}", help="keep whole spectra (none)")
+    spectra = "{" + ",".join(experiment.spectra) + "}"
+    group.add_argument("--spectrum", metavar=spectra, help="keep whole spectra (none)")
     group.add_argument("--out", metavar="DIR", help=f"the store ({DEFAULT_STORE})")
     group.add_argument("--fresh", action="store_true", help="compute again what is stored")
     group.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")

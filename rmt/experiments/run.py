@@ -71,7 +71,6 @@ class Request:
         for name, value, known in (
             ("device", self.device, ("auto", "cpu", "gpu")),
             ("dtype", self.dtype, ("float32", "float64")),
-            ("spectrum", self.spectrum, ("none", "full", "density", "eigenvalues")),
             ("executor", self.executor, (None, *executors.NAMES)),
         ):
             if value not in known:

@@ -46,6 +46,7 @@ def out(tmp_path):
         (("--workers", "0"), "--workers 0: must be an integer >= 1"),
         (("--executor", "magic"), "--executor magic: must be one of serial, processes, dask"),
         (("--dtype", "float16"), "--dtype float16: must be one of float32, float64"),
+        (("--spectrum", "density"), "--spectrum density: toy knows none, full; choose one of them"),
         (("--shard", "3/2"), "must be i/k with 1 <= i <= k"),
         (("--memory-budget", "lots"), "must be a size above zero"),
         (("--device", "gpu"), "--device gpu: toy computes on the CPU; use --device cpu"),

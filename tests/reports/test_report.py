@@ -74,3 +74,13 @@ def test_bad_input_is_one_line(tmp_path, capsys):
 
 def test_a_cell():
     assert interval(None, None) == "-" and interval(1.23456, [1.0, 2.0]) == "1.235 [1, 2]"
+
+
+def test_the_command_of_a_chapter_repeats_its_draws(told):
+    """Regression: it left out the draws, and named experiments of one's own as if they were ours."""
+    assert told.command == "python -m tests.experiments.toy --draws 8 --seed 0"
+
+
+def test_a_wrong_flag_of_the_report_is_one_line(capsys):
+    assert main(["--pages", "3"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
