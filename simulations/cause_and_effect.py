@@ -33,7 +33,6 @@ DOSES = (0.0, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0)
 
 def measure(setting: NetworkSetting, draws: range, stream: Any, bench: Bench) -> dict[str, Any]:
     """Gap and effects of each draw."""
-
     return by_quantity(_one_draw(setting, draw, stream, bench) for draw in draws)
 
 

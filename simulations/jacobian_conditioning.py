@@ -89,7 +89,6 @@ class Setting:
 
 def measure(setting: Setting, draws: range, stream: Any, bench: Bench) -> dict[str, Any]:
     """Extreme singular values of J, what bounds them, and how soft attention is; a singular J leaves kappa undefined."""
-
     return by_quantity(_one_draw(setting, draw, stream) for draw in draws)
 
 

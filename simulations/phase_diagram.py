@@ -40,7 +40,6 @@ class Setting:
 
 def measure(setting: Setting, draws: range, stream: Any, bench: Bench) -> dict[str, Any]:
     """Observables of each draw of A; the leading pair of singular vectors is that of A - 11^T/n."""
-
     return by_quantity(_one_draw(setting, draw, stream, bench) for draw in draws)
 
 

@@ -44,7 +44,6 @@ class Setting:
 
 def measure(setting: Setting, draws: range, stream: Any, bench: Bench) -> dict[str, Any]:
     """The curves of one figure, one quantity a curve."""
-
     one = {"V": _language, "VI": _language, "VII": _nine, "VIII": _gradients, "X": _looking, "XI": _looking}.get(
         setting.panels, _eigenvalues
     )

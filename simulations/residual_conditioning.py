@@ -52,7 +52,6 @@ class Setting:
 
 def measure(setting: Setting, draws: range, stream: Any, bench: Bench) -> dict[str, Any]:
     """Extreme singular values of each draw."""
-
     return by_quantity(_one_draw(setting, draw, stream, bench) for draw in draws)
 
 

@@ -53,7 +53,6 @@ SPECTRUM = 1024  # up to here all singular values of the altered matrix are comp
 
 def measure(setting: NetworkSetting, draws: range, stream: Any, bench: Bench) -> dict[str, Any]:
     """Gap, ranks and gradient growth of each draw."""
-
     return by_quantity(_one_draw(setting, draw, stream, bench) for draw in draws)
 
 

@@ -60,7 +60,6 @@ class Setting:
 
 def measure(setting: Setting, draws: range, stream: Any, bench: Bench) -> dict[str, Any]:
     """Singular values of W_Q and W_Q + C, and the softness of softmax attention at initialisation."""
-
     return by_quantity(_one_draw(setting, draw, stream) for draw in draws)
 
 

@@ -23,6 +23,7 @@ from rmt.regression.softmax_weights import Weights
 @dataclass(frozen=True, eq=False)
 class PopulationRisk:
     """Excess population risk (the least risk, noise^2 p / 2, taken off) with gradient and Hessian products."""
+
     problem: SoftmaxRegression
 
     def value_and_gradient(self, weights: Weights) -> tuple[float, Weights]:
