@@ -27,10 +27,13 @@ class MultiplicativeSubordination:
         def step(w: Array, place: Array) -> Array:
             return (z[place] / self.second(z[place] / self.first(w[0])))[None]
 
-        # between z/mean, the answer far out, and the powers of z that it follows towards 0
-        start = (z + 1j * np.sqrt(np.abs(z) * self.first.mean * self.second.mean)) / self.second.mean
+        # between z/mean, the answer far out, and the powers of z that it follows towards 0; real on the negative axis,
+        # which the map takes into itself
+        turn = np.where((z.imag == 0) & (z.real < 0), -1, 1j)
+        start = (z + turn * np.sqrt(np.abs(z) * self.first.mean * self.second.mean)) / self.second.mean
         w, residual = fixed_point(step, start[None])
-        return w[0], z / self.first(w[0]), residual
+        with np.errstate(divide="ignore", invalid="ignore"):  # 0/0 at z = 0
+            return w[0], z / self.first(w[0]), residual
 
     def __call__(self, z: Array) -> Array:
         """The Stieltjes transform of the product at z (m,)."""

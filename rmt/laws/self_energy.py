@@ -36,7 +36,8 @@ class SelfEnergy:
                 u = 1 / (w - self.mean)
                 second, third, fourth = self._cumulants
                 value = np.where(far, self.mean + u * (second + u * (third + u * fourth)), value)
-        return value.real + 1j * np.minimum(value.imag, 0.0)
+        # rounding may not take it across the axis; below it K is the conjugate
+        return value.real + 1j * np.where(w.imag < 0, np.maximum(value.imag, 0.0), np.minimum(value.imag, 0.0))
 
     def cauchy(self, w: ArrayLike) -> Array:
         """G(w) = E 1/(w - X)."""

@@ -18,6 +18,7 @@ from rmt.laws.law import Array
 
 Step = Callable[[Array, Array], Array]
 _TINY = 1e-11  # an imaginary part this small, relatively, is taken for 0 when that brings the residual down
+_SLANT = 0.1  # the same for a Newton step from the axis, relative to its length, as differences bend it near an edge
 
 
 def fixed_point(
@@ -30,10 +31,28 @@ def fixed_point(
     Points leave the batch once it is at most `tolerance`; what is left after `limit` rounds is returned with its
     residual, for the caller to judge.
     """
+    final, error = _iterate(step, start, np.broadcast_to(scale, start.shape[1:]), tolerance, limit, real)
+    stuck = np.flatnonzero(error > tolerance)
+    if real and stuck.size:
+        # outside a support but next to its edge the way through the half plane is long: try along the axis
+        along, rest = _iterate(
+            lambda w, place: step(w, stuck[place]),
+            final[:, stuck].real,
+            np.broadcast_to(scale, error.shape)[stuck],
+            tolerance,
+            limit,
+            real,
+        )
+        better = rest < error[stuck]
+        final[:, stuck[better]], error[stuck[better]] = along[:, better], rest[better]
+    return final, error
+
+
+def _iterate(step: Step, start: Array, scale: Array, tolerance: float, limit: int, real: bool) -> tuple[Array, Array]:
+    """`fixed_point` from one start."""
     final, error = start.astype(complex), np.full(start.shape[1], np.inf)
     live = np.arange(start.shape[1])
     within = np.zeros(live.size, dtype=bool)
-    scale = np.broadcast_to(scale, live.shape)
     w = final
     with np.errstate(all="ignore"):
         image = step(w, live)
@@ -50,16 +69,21 @@ def fixed_point(
             change, multiplier = _newton(step, w, image, live)
             new = w + change
             attracting = real & (multiplier < 1)  # a repelling fixed point on the axis is not the one looked for
-            almost_real = attracting & np.all(np.abs(new.imag) < _TINY * np.abs(new), axis=0)
-            # towards the axis at most nine tenths of the way
+            on_axis = np.all(w.imag == 0, axis=0)  # then the derivative is real but for the error of its differences
+            bent = np.where(on_axis, _SLANT * np.abs(change), _TINY * np.abs(new))
+            almost_real = attracting & np.all(np.abs(new.imag) < bent, axis=0)
+            # towards the axis at most nine tenths of the way; from the axis downwards not at all
             part = np.min(np.where(new.imag < 0.1 * w.imag, -0.9 * w.imag / change.imag, 1.0), axis=0)
-            new = np.where(almost_real, new.real + 0j, w + part * change)
+            new = np.where(almost_real, new.real + 0j, np.where(part > 0, w + part * change, image))
+            # on the axis beyond the turning point Newton's method would go to the repelling one of two fixed points
+            repelled = real & on_axis & (multiplier >= 1)
+            new = np.where(repelled, w.real + np.abs(change) * np.sign((image - w).real), new)
             new = np.where(np.all(np.isfinite(new), axis=0), new, image)
             new_image = step(new, live)
             before, after = _distance(w, image), _distance(new, new_image)
             falls = 2 * _size(new_image - new, new, 0.0) < _size(image - w, w, 0.0)
             # towards an attracting point of the axis the distance stays or grows, though the residual falls
-            closer = (after <= before) | (attracting & falls & ((multiplier < 0.9) | (after < 2 * before)))
+            closer = (after <= before) | repelled | (attracting & falls & ((multiplier < 0.9) | (after < 2 * before)))
             if not closer.all():
                 far = ~closer
                 new[:, far] = image[:, far]

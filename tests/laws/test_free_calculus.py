@@ -108,6 +108,39 @@ def test_equal_masses_at_zero(ratio):
     assert law.moment(2) == pytest.approx(1 + 2 * ratio, rel=1e-9)
 
 
+@pytest.mark.parametrize("first, second", [(0.5, 0.5), (1.0, 2.0), (2.0, 2.0), (2.0, 4.0), (4.0, 2.0), (4.0, 4.0)])
+def test_a_product_outside_its_support(first, second):
+    """On the negative axis and at distance 1e-10 to 0.1 of its edges: z y = (1 + y)(1 + ay)(1 + by), y = -1 - z m(z).
+
+    Closed form: the S-transform of Marchenko-Pastur of ratio a is 1/(1 + ay). At 0 it is the mass of the atom less one.
+    """
+    law = free_product(MarchenkoPastur(first), MarchenkoPastur(second))
+    low, high = law.support[0]
+    away = np.logspace(-10, -1, 10)
+    z = np.concatenate([-np.logspace(-8, 3, 12), high * (1 + away), low * (1 - away) if low > 0 else []])
+    y = -1 - z * law.transform(z.astype(complex)).real
+    assert (1 + y) * (1 + first * y) * (1 + second * y) / y == pytest.approx(z, rel=1e-6)
+    below = y[z < 0]
+    assert np.all(np.diff(below) > 0) and below[0] == pytest.approx(-1 / max(1, first, second), abs=0.01)
+
+
+@pytest.mark.parametrize(
+    "ratios",
+    [
+        (4.0, 4.0, 1.0),
+        *(pytest.param(r, marks=pytest.mark.slow) for r in ((1.0, 2.0, 2.0), (1.0, 2.0, 4.0), (2.0, 4.0, 0.5))),
+    ],
+)
+def test_a_product_of_products_is_associative(ratios):
+    """Atoms, gaps and all: the same edges, and E (XYZ)^2 = 1 + a + b + c."""
+    a, b, c = (MarchenkoPastur(ratio) for ratio in ratios)
+    left, right = free_product(free_product(a, b), c), free_product(a, free_product(b, c))
+    assert left.support == pytest.approx(right.support, rel=1e-9, abs=1e-9)
+    assert left.atoms == pytest.approx(right.atoms)
+    for law in (left, right):
+        assert abs(law.mass_error) < 1e-10 and law.moment(2) == pytest.approx(1 + sum(ratios), rel=1e-10)
+
+
 def test_a_gap_about_to_close_beside_atoms():
     """Four atoms plus three: a gap of 1.3e-5 of the whole, where the fixed point is nearly threefold."""
     law = free_sum(EmpiricalLaw([-5.0, -4.0, -3.0, 1.0]), EmpiricalLaw([-5.0, -5.0, -4.0, -3.0]))
