@@ -129,9 +129,9 @@ class OneLayer:
                 f"mask {self.mask} with {' and '.join(self.options)}",
             ),
             (self.shared and self.options not in ((), ("norm qk",)), f"{tokens} with {' and '.join(self.options)}"),
+            (self.shared and self.position == "rope" and self.mask == "window", f"rope over {tokens} with mask window"),
             (self.shared and self.tokens not in ("gaussian", "layernorm"), tokens),
             (self.shared and self.mask != "none" and self.weight_init == "orthogonal", f"{tokens}, mask {self.mask}"),
-            (self.shared and self.position == "rope" and masked, f"rope over {tokens} with mask {self.mask}"),
             (
                 self.mask == "causal" and self.light is not None and self.variant in CENTRED,
                 f"{self.weights} weights, {self.variant}",
@@ -179,6 +179,10 @@ def width_predictions(one: OneLayer, *, equations_up_to: float = math.inf) -> Pr
 
     RoPE leaves the law of independent isotropic queries and keys as it is, and so all of this: q_i^T R_(i-j) k_j is the
     product of the turned q_i and k_j, which are as Gaussian as before (exact).
+    Under a causal mask queries and keys of shared tokens are taken for independent ones, with RoPE too: it brings them closer.
+    Measured over predicted with RoPE, 16-24 draws at n = 512, (width, d_k) = (256, 64), (128, 32), (512, 64), beta .4 to 1:
+    s_1 0.994 to 1.001, s_2 0.977 to 1.006, s_3 to s_8 0.978 to 1.042 (errors .002 to .02), ||A||_F^2 0.997 to 1.001, count 0.1 to
+    0.3 more; of A - C s_1 0.96(3), s_2 to s_8 0.966 to 1.024.
     """
     if one.unknown():
         return {}

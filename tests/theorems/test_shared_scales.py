@@ -133,3 +133,29 @@ def test_bands_hold_a_sample(rope, qk):
         if not low - slack < middle < high + slack:
             missed.add(name)
     assert {*(["second_singular_value"] if rope else []), *(["top_singular_value"] if qk else [])} <= missed
+
+
+@pytest.mark.slow
+def test_turned_shared_tokens_under_a_causal_mask():
+    """numpy, 40 draws, n = 256, width 128, d_k = 32, beta = .8: medians within bands and 5 standard errors (6e-7 a value).
+
+    Negative control: beta = .5 is missed in s_3 and the Frobenius norm.
+    """
+    rng, draws = np.random.default_rng(23), []
+    for _ in range(40):
+        X = rng.standard_normal((256, 128))
+        queries, keys = (turned(X @ w / math.sqrt(128)) for w in rng.standard_normal((2, 128, 32)))
+        A = np.tril(np.exp(0.8 / math.sqrt(32) * queries @ keys.T))
+        draws.append(np.linalg.svd(A / A.sum(axis=1, keepdims=True), compute_uv=False))
+    squares, draws = np.sum(np.square(draws), axis=1), np.array(draws)[:, :8]
+    middle, slack = np.median(draws, axis=0), 5 * 1.25 * draws.std(axis=0) / math.sqrt(40)
+    setting = {"n": 256, "mask": "causal", "tokens": "gaussian", "position": "rope", "head_dim": 32}
+    said, wrong = (width_predictions(OneLayer(width=128, value_width=128, beta=b, **setting)) for b in (0.8, 0.5))
+    for rank in range(1, 9):
+        low, high = said["singular_value"][rank].band
+        assert low - slack[rank - 1] < middle[rank - 1] < high + slack[rank - 1], rank
+    low, high = said["frobenius_norm_squared"].band
+    error = 5 * squares.std() / math.sqrt(40)
+    assert low - error < squares.mean() < high + error
+    assert squares.mean() > wrong["frobenius_norm_squared"].band[1] + error
+    assert middle[2] > wrong["singular_value"][3].band[1]
