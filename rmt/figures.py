@@ -97,9 +97,16 @@ def title(ax: Any, text: str) -> None:
 
 
 def scaling(
-    ax: Any, curves: Sequence[Curve], points: Sequence[Points], *, ylabel: str, xlabel: str, log: bool = True
+    ax: Any,
+    curves: Sequence[Curve],
+    points: Sequence[Points],
+    *,
+    ylabel: str,
+    xlabel: str,
+    xscale: str = "log",
+    log: bool = True,
 ) -> None:
-    """Theory lines with bands and measured points on log-log axes (log-linear without `log`), one look per label.
+    """Theory lines with bands and measured points, one look per label; y is linear without `log`.
 
     A theory that is out of range everywhere gets no line and no entry in the legend.
     """
@@ -131,7 +138,7 @@ def scaling(
             label=f"measured, {point.label}",
             **marks,
         )
-    ax.set_xscale("log")
+    ax.set_xscale(xscale)
     if log:
         ax.set_yscale("log")
     ax.set_xlabel(xlabel)

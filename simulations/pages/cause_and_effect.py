@@ -42,8 +42,8 @@ def page(results: Results) -> Any:
                 settings.sort(key=lambda s: s.eta)
                 points.append(_points(results, settings, quantity, label))
                 curves.append(_curve(results, settings, quantity, label))
-            figures.scaling(ax, curves, points, xlabel=r"share $\eta$ of the outlier", ylabel=ylabel, log=log)
-            ax.set_xscale("linear")
+            xlabel = r"share $\eta$ of the outlier"
+            figures.scaling(ax, curves, points, xlabel=xlabel, ylabel=ylabel, xscale="linear", log=log)
             figures.title(ax, words)
         skip = "no skip" if first.skip_scale == "0" else f"skip {first.skip_scale}"
         figure.suptitle(

@@ -43,6 +43,5 @@ def measured_by_layer(
 
 def by_layer(ax: Any, curves: list[figures.Curve], points: list[figures.Points], *, ylabel: str, log: bool) -> None:
     """Draw them on a linear axis of layers."""
-    figures.scaling(ax, curves, points, xlabel="layer", ylabel=ylabel, log=log)
-    ax.set_xscale("linear")
+    figures.scaling(ax, curves, points, xlabel="layer", ylabel=ylabel, xscale="linear", log=log)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))

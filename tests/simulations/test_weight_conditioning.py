@@ -48,3 +48,11 @@ def test_settings_fill_in_their_deviation():
     assert Setting().std == pytest.approx(768**-0.5) and Setting().scale == pytest.approx(1)
     assert Setting(scaling="xavier").std == pytest.approx((2 / (768 + 64)) ** 0.5)
     assert Setting(correction="svd") == Setting(correction="svd", shift=3.0)
+
+
+def test_a_page_without_a_shift_draws_without_a_warning(tmp_path):
+    """Regression: its axis was logarithmic for a moment, and matplotlib complained. Warnings are errors in tests."""
+    arguments = ("--shift", "0", "--head-dim", "4", "--width", "8", "--n", "8", "--draws", "2", "--quiet")
+    page = tmp_path / "page.png"
+    assert run_experiment(EXPERIMENT, [*arguments, "--out", str(tmp_path), "--figure", str(page)]) == 0
+    assert page.exists()
