@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import numbers
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -100,10 +101,11 @@ def predict(
     """
     sizes = {"n": n, "head_dim": head_dim, "width": width, "value_width": value_width, "window": window}
     for name, value in (sizes | {"heads": heads, "kv_heads": kv_heads}).items():
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+        if value is not None and (not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1):
             raise ValueError(f"{name} {value}: must be an integer >= 1")
-    if beta is None or not (math.isfinite(beta) and beta >= 0):
-        raise ValueError(f"beta {beta}: must be a finite number >= 0")
+    n, head_dim = int(n), int(head_dim)  # an integer of NumPy overflows
+    if beta is None or not 0 <= beta <= 1e6:
+        raise ValueError(f"beta {beta}: must be a number from 0 to 1e6")
     if sink is not None and not math.isfinite(sink):
         raise ValueError(f"sink {sink}: must be a finite number")
     for name, number in {"cap": cap, "slope": slope}.items():

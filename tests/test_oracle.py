@@ -128,3 +128,23 @@ def test_the_oracle_needs_numpy_and_scipy_only_and_about_a_second_from_a_cold_st
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "[]"
+
+
+def test_sizes_at_the_border_get_numbers_or_one_line():
+    import numpy as np
+
+    assert predict(np.int64(10**10), head_dim=np.int32(64)) == predict(10**10, head_dim=64)
+    with pytest.raises(ValueError, match="beta 1e"):
+        predict(300, beta=1e200)
+    narrow = predict(300, tokens="layernorm", width=2, head_dim=1)
+    assert not narrow["top_singular_value"].in_range
+    hot = predict(300, beta=4.0, head_dim=17, variant="centred")["frobenius_norm_squared"]
+    assert hot.value is None and "beta <= 1" in hot.validity  # the formula gives a negative square there
+    assert predict(1000, beta=1.0, variant="centred")["frobenius_norm_squared"].in_range
+    assert not predict(300, cap=1e-300)["top_singular_value"].in_range
+
+
+def test_a_window_over_very_many_tokens_takes_no_memory_for_them():
+    """Closed form: n - w rows of the same energy, so the square grows linearly."""
+    few, many = (predict(n, mask="window")["frobenius_norm_squared"].value for n in (10**6, 10**12))
+    assert many / few == pytest.approx(1e6, rel=1e-3)

@@ -191,15 +191,17 @@ class LocalAttention:
     @functools.cached_property
     def frobenius_norm_squared(self) -> float:
         """E ||A||_F^2, an exact sum over rows."""
-        i = np.arange(1, self.n + 1)
         if self.window is not None:
-            seen = np.minimum(i, self.window)
-            return float(np.sum((1 + self._rows.row_variance(seen)) / seen))
+            i = np.arange(1, min(self.window, self.n) + 1)
+            shares = (1 + self._rows.row_variance(i)) / i
+            return float(np.sum(shares) + (self.n - i.size) * shares[-1])  # later rows all see a whole window
         rows = np.unique(np.round(np.geomspace(1, self.n, 60)))
         types = chi_square_types(self.head_dim, 1000) if self.head_dim else ONE_TYPE
         squares = [biased_row_squares(self.beta**2 * r, self.slope or 1.0, rows) for r in types.values]
         mean = types.weights @ np.array(squares)
-        return float(np.sum(np.exp(np.interp(np.log(i), np.log(rows), np.log(mean)))))
+        last = int(np.append(rows[rows * (self.slope or 1.0) >= 45], self.n)[0])  # from here on all rows are alike
+        logs = np.interp(np.log(np.arange(1, last + 1)), np.log(rows), np.log(mean))
+        return float(np.sum(np.exp(logs)) + (self.n - last) * mean[-1])
 
     @functools.cached_property
     def mean_values(self) -> Array:
@@ -207,7 +209,9 @@ class LocalAttention:
         if self.window is not None:
             return window_singular_values(self.window, min(self.n, 6 * self.window), 6)
         r = math.exp(-(self.slope or 1.0))
-        i = np.arange(1, self.n + 1)
+        i = np.arange(
+            1, min(self.n, math.ceil(200 / (self.slope or 1.0))) + 1
+        )  # values above 1 sit at the first tokens
         return terraced_singular_values((1 - r) / (1 - r**i), 6, decay=r)
 
     def top_value(self, k: int) -> float:

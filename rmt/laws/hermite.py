@@ -68,8 +68,11 @@ class HermiteLaw:
     degrees: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        if not (self.n >= 1 and self.variance > 0 and self.beta >= 0):
-            raise ValueError(f"n = {self.n}, variance = {self.variance}: needs n >= 1 and a positive variance")
+        if not (self.n >= 1 and self.variance > 0 and self.beta >= 0 and (self.head_dim is None or self.head_dim >= 1)):
+            raise ValueError(
+                f"n = {self.n}, variance = {self.variance}, beta = {self.beta}, head_dim = {self.head_dim}: "
+                "needs n >= 1, a positive variance, beta >= 0 and head_dim >= 1"
+            )
 
     @functools.cached_property
     def pieces(self) -> tuple[np.ndarray, np.ndarray, float]:

@@ -40,7 +40,9 @@ def row_square_variance(log_variance: ArrayLike, n: ArrayLike) -> np.ndarray:
     v, count = _checked(log_variance, n)
     pairs = softmax_moment(v, np.maximum(count, 2), 2, 2)  # no pair at n = 1
     square = softmax_moment(v, count, 4) / count + (1 - 1 / count) * pairs
-    return np.where(count == 1, 0.0, np.maximum(square - softmax_moment(v, count, 2) ** 2, 0.0))
+    value = np.maximum(square - softmax_moment(v, count, 2) ** 2, 0.0)
+    # Below this the difference loses its digits, and n sum_j A_j^2 - 1 is the sample variance of the logits.
+    return np.where(count == 1, 0.0, np.where(v < 1e-5, 2 * v**2 * (1 - 1 / count) / count, value))
 
 
 def softmax_moment(log_variance: ArrayLike, n: ArrayLike, *powers: float) -> np.ndarray:

@@ -45,6 +45,10 @@ def leading_values(queries: ArrayLike, keys: ArrayLike, *, rows: int = 64, scale
     q, k = np.asarray(queries, float), np.asarray(keys, float)
     if q.shape != k.shape or q.ndim != 2 or len(q) < 2:
         raise ValueError(f"queries {q.shape} and keys {k.shape}: give two (n, d_k) arrays, n >= 2")
+    if not (np.isfinite(q).all() and np.isfinite(k).all()):
+        raise ValueError("queries or keys hold NaN or infinity: give finite ones")
+    if rows < 1:
+        raise ValueError(f"rows = {rows}: look at one row at least")
     n, head_dim = q.shape
     factor = 1 / math.sqrt(head_dim) if scale is None else scale
     looked = np.unique(np.linspace(0, n - 1, min(rows, n)).round().astype(int))
@@ -59,6 +63,8 @@ def leading_values(queries: ArrayLike, keys: ArrayLike, *, rows: int = 64, scale
         cross += float(centred @ (weights - 1))
         power += float(centred @ centred)
         explained.append(float(centred @ centred) / n)
+    if power == 0:
+        raise ValueError("all logits of a row are equal: attention is uniform, its other singular values are 0")
     slope, variance = cross / power, float(np.mean(squares))
     noise = max(variance - slope**2 * float(np.mean(explained)), 0.0)
     centred_q, centred_k = q - q.mean(axis=0), k - mean_key

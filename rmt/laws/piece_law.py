@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import PchipInterpolator
 
 from rmt.laws.law import Array, carry_nan, far_field, interval, is_far, upper_half
-from rmt.laws.pieces import Pieces, cauchy, cauchy_descending, edge
+from rmt.laws.pieces import Pieces, cauchy_descending, edge
 
 _LEVELS = np.array([1.0, 0.3, 0.1, 0.03, 0.008, 0.002])
 _TOP_LEVELS = np.array([1.0, 0.1, 0.01, 1e-3, 1e-4, 2e-5])
@@ -62,7 +62,7 @@ class PieceLaw:
         of the density from the edge downwards, in the variable in which a square-root edge is smooth.
         """
         pieces, end = self.pieces, self.edge
-        bulk = np.sqrt(pieces.variances[pieces.ranks > 0.3].sum() or pieces.second_moment)
+        bulk = self._noise
         join = 0.7 * end
         middle = min(3 * bulk, 0.6 * end)
         start = min(0.3 * bulk, 0.2 * end)
@@ -93,14 +93,19 @@ class PieceLaw:
             mass=float(mass),
         )
 
+    @property
+    def _noise(self) -> float:
+        """The scale of the pieces of nearly full rank; what is below 1e-6 of the edge is lost in rounding."""
+        variance = self.pieces.variances[self.pieces.ranks > 0.3].sum() or self.pieces.second_moment
+        return max(float(np.sqrt(variance)), 1e-6 * self.edge)
+
     @functools.cached_property
     def _top(self) -> tuple[Array, Array, Array]:
         """Points from 0.7 edge up to the edge, the density there, and the mass above each."""
         pieces, end = self.pieces, self.edge
         u = np.concatenate([np.linspace(1.0, 0.2, 100, endpoint=False), np.geomspace(0.2, 0.01, 50)])
         top = end * (1 - 0.3 * u**2)
-        bulk = np.sqrt(pieces.variances[pieces.ranks > 0.3].sum() or pieces.second_moment)
-        density = -2 / np.pi * cauchy_descending(pieces, top, np.minimum(top, bulk), _TOP_LEVELS).imag
+        density = -2 / np.pi * cauchy_descending(pieces, top, np.minimum(top, self._noise), _TOP_LEVELS).imag
         weight = density * 0.6 * end * u
         tail = 2 / 3 * density[-1] * (end - top[-1])
         above = tail + np.concatenate([[0.0], np.cumsum(((weight[1:] + weight[:-1]) / 2 * -np.diff(u))[::-1])])[::-1]
@@ -159,11 +164,6 @@ class PieceLaw:
             terms = slope * np.diff(x) + at_z * np.diff(log, axis=-1)
             value = np.where(np.isfinite(terms), terms, 0.0).sum(axis=-1)
             return far_field(z, self, value - (zero / near if zero else 0.0))
-
-    def symmetrised_cauchy(self, z: ArrayLike) -> Array:
-        """E z/(z^2 - s^2) at Im z > 0, solved afresh: the resolvent trace, free of interpolation."""
-        z = np.asarray(z, complex)
-        return cauchy(self.pieces, z.ravel()).reshape(z.shape)[()]
 
     def moment(self, k: int) -> float:
         """E s^k; k = 0, 2, 4 in closed form, others from the table."""

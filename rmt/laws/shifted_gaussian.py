@@ -46,6 +46,8 @@ class ShiftedGaussian:
     def edges(self) -> tuple[float, float]:
         """The limits of the smallest and the largest singular value."""
         t, c = self.shift / self.scale, self.ratio
+        if t > 1e6 and c < 1:
+            raise ValueError(f"shift {self.shift}: at most 1e6 scales; beyond, both edges are the shift to six digits")
         if t == 0:
             return self.scale * (1 - math.sqrt(c)), self.scale * (1 + math.sqrt(c))
         if c == 1:

@@ -30,9 +30,10 @@ class Scales:
 
     @property
     def effective_dimension(self) -> float:
-        """d_e: the variance of the logits of a row has the law chi^2_(d_e)/d_e (squares all one: d_k)."""
+        """d_e: the variance of the logits of a row has the law chi^2_(d_e)/d_e (all one: d_k; infinite if rows are alike)."""
         total, fourth = float(self.squares.sum()), float(np.sum(self.squares**2))
-        return total**2 / (fourth - (total**2 / self.sphere if self.sphere else 0.0))
+        spread = fourth - (total**2 / self.sphere if self.sphere else 0.0)
+        return total**2 / spread if spread > 0 else math.inf
 
 
 def scales_of(queries: Array, keys: Array, *, covariance: Array | None = None, sphere: float | None = None) -> Scales:
@@ -66,7 +67,7 @@ def typical_scales(width: float, head_dim: int, *, sphere: float | None = None) 
     c = head_dim / width
     if not 0 < c <= 1:
         raise ValueError(f"width = {width}, head_dim = {head_dim}: the head must not be wider than the tokens")
-    s = np.linspace(1e-4, 1.0, 20001)[1:] / math.sqrt(c) if c > 0 else np.ones(1)
+    s = np.linspace(1e-4, 1.0, 20001)[1:] / math.sqrt(c)
     high = float(np.min((1 + s) * (1 + c * s) ** 2 / s))
     z = high * np.sin(np.linspace(0.0, math.pi / 2, 2001)[1:-1]) ** 4  # fine at both ends
     density = scale_density(z, c)

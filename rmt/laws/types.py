@@ -7,7 +7,6 @@ stands for less than one row of the matrix and puts the edge where no row is.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,16 +44,6 @@ def chi_square_types(degrees: float, n: float) -> Types:
     """Strata of chi^2_k/k, k = degrees > 0 (not necessarily an integer): the squared norms of n Gaussian vectors."""
     cuts = cut_points(n)
     return Types(_gamma_means(degrees / 2, cuts), np.diff(cuts) / cuts[-1])
-
-
-def empirical_types(values: ArrayLike) -> Types:
-    """Strata of given numbers (n,), each represented by its own mean: the types of given tokens."""
-    ordered = np.sort(np.asarray(values, float).ravel())
-    n = ordered.size
-    edges = np.unique(np.concatenate([np.rint(cut_points(n)[:-1] * n), [n - 1, n]]).astype(int))
-    edges = edges[(edges >= 0) & (edges <= n)]
-    means = np.array([ordered[a:b].mean() for a, b in itertools.pairwise(edges)])
-    return Types(means, np.diff(edges) / n)
 
 
 def gamma_multipliers(variance: ArrayLike) -> Array:

@@ -48,6 +48,8 @@ class ValueProduct:
 
     def moment(self, k: int) -> float:
         """E l^k for k = 0, 1, 2: 1, E s^2, (E s^2)^2 + r E s^4."""
+        if k not in (0, 1, 2):
+            raise ValueError(f"k = {k}: the moments 0, 1 and 2 have closed forms here")
         mean = self.bulk.moment(2)
         return {0: 1.0, 1: mean, 2: mean**2 + self.ratio * self.bulk.moment(4)}[k]
 

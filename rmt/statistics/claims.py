@@ -159,6 +159,8 @@ def constant_claim(
     `measured` is the weighted mean. The intervals of the k deviations share the levels (Bonferroni); the measured
     interval is that of the mean.
     """
+    if predicted == 0:
+        raise ValueError("predicted = 0: a relative tolerance needs a value other than 0; shift the quantity")
     found = points(x, draws, statistic, misfit=misfit)
     problem = _problem(found, 2)
     blank = Claim(claim, along, predicted, None, None, expected, "undecided", source, "")
@@ -200,6 +202,8 @@ def bound_claim(
     bounds = np.broadcast_to(np.asarray(bound, dtype=float), (len(x),))
     if not np.all(bounds > 0):
         raise ValueError(f"bound {bound} is not positive; judge the negated or shifted quantity instead")
+    if side not in ("upper", "lower"):
+        raise ValueError(f"side {side!r}: must be upper or lower")
     blank = Claim(claim, along, 1.0, None, None, expected, "undecided", source, "")
     sign = 1 if side == "upper" else -1
     band = (-math.inf, 1.0) if side == "upper" else (1.0, math.inf)

@@ -40,6 +40,8 @@ def ratio_claim(
     if paired:
         with np.errstate(divide="ignore", invalid="ignore"):
             return _from_draws(blank, _paired(top, bottom, np.divide), around(predicted, tolerance), statistic)
+    if not (predicted > 0 and 0 <= tolerance < 1):
+        raise ValueError(f"predicted = {predicted}, tolerance = {tolerance}: a ratio of positive numbers lies above 0")
     if np.any(top <= 0) or np.any(bottom <= 0):
         return dataclasses.replace(blank, detail="a ratio of independent samples needs positive draws")
     return _from_welch(blank, np.log(top), np.log(bottom), np.log(around(predicted, tolerance)), math.exp)

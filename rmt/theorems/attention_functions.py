@@ -92,6 +92,8 @@ def capped_predictions(
     2, iid, d_k = 16, 64: all within them.
     """
     reason = _limits(n, beta, head_dim, largest=2.0)
+    if not reason and cap < 1e-3:
+        reason = f"cap = {cap:g}: below 1e-3 the weights are uniform to rounding; raise cap"
     if reason:
         return _refused(reason, removed)
 

@@ -33,7 +33,6 @@ from rmt.theorems.prediction import Approximation, Bound, Prediction, out_of_ran
 __all__ = [
     "Edges",
     "edelman_variable",
-    "shift_for_condition",
     "shifted_condition",
     "shifted_edges",
     "shifted_values",
@@ -75,6 +74,8 @@ def shifted_edges(rows: int, columns: int, *, std: float, shift: float = 0.0) ->
         raise ValueError(f"{rows} x {columns}: needs 1 <= columns <= rows; transpose the matrix")
     if not (std > 0 and math.isfinite(std) and math.isfinite(shift)):
         raise ValueError(f"std = {std}, shift = {shift}: std must be positive and both finite")
+    if abs(shift) > 1e6 * std * math.sqrt(rows):  # the two roots near u = 1 become one to rounding
+        raise ValueError(f"shift = {shift}: at most 1e6 std sqrt(rows); beyond, kappa is 1 to six digits")
     aspect = columns / rows
     lam2 = float(shift / (std * math.sqrt(rows))) ** 2  # in units of the noise, s = 1
     cubic = [-(1 - aspect), 2 - 2 * lam2, 4 * lam2 - 1, -2 * lam2]
@@ -158,28 +159,6 @@ def _hard_edge_scale(rows: int, edges: Edges, s: float, time: float) -> float:
 def _said(value: float, fraction: float, validity: str) -> Prediction:
     band = relative_band(value, fraction)
     return Approximation(value=value, band=band, source=SOURCE, validity=validity, statistic="median")
-
-
-def shift_for_condition(target: float, rows: int, columns: int, *, std: float) -> float:
-    """The shift at which the edges give kappa = target; 0 where the matrix as drawn is already better.
-
-    Square matrices, in units of s: kappa 10 at 1.499, 5 at 1.952, 2 at 4.167. Raises ValueError for target <= 1.
-    """
-    if not target > 1:
-        raise ValueError(f"target = {target}: a condition number above 1 is needed; only W = 0 reaches 1")
-
-    def excess(shift: float) -> float:
-        return shifted_edges(rows, columns, std=std, shift=shift).condition - target
-
-    if excess(0.0) <= 0:
-        return 0.0
-    low, high = 0.0, std * math.sqrt(rows)
-    while excess(high) > 0:
-        low, high = high, 2 * high
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
-    return high
 
 
 def svd_condition(condition: float, *, strength: float = 1.0) -> float:

@@ -72,7 +72,10 @@ class EdgeFluctuation:
         """n times the relative variance of a row's squared length, less 2; 0 for key-query logits, where it is left out."""
         if self.head_dim is not None:
             return 0.0
-        _, q, third, fourth = (self._moment(k) for k in (1, 2, 3, 4))
+        if self.beta is not None:  # the same for lognormal weights, where it would cancel at small beta
+            q = math.exp(self.beta**2)
+            return q * q * (q * q + 2 * q - 1) - 2
+        q, third, fourth = (self._moment(k) for k in (2, 3, 4))
         return (fourth - q * q - 4 * q * (third - q) + 4 * q * q * (q - 1)) / (q - 1) ** 2 - 2
 
     @property
@@ -97,9 +100,7 @@ class EdgeFluctuation:
         return None
 
     def _moment(self, k: int) -> float:
-        """E a^k of the weights, E a = 1."""
-        if self.beta is not None:
-            return math.exp(self.beta**2 * k * (k - 1) / 2)
+        """E a^k of light weights, E a = 1."""
         if self.weights == "uniform":
             return 2**k / (k + 1)
         shape = {"exponential": 1.0, "gamma": 2.0}[self.weights]

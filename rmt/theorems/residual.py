@@ -50,7 +50,7 @@ _NOISE = 0.2  # share of attention's own rows in the square of s_min; measured e
 
 
 def score_deviation(scaling: str, *, width: int, head_dim: int) -> float:
-    """Standard deviation beta of the scores of independent tokens, by convention."""
+    """Standard deviation beta of the scores of independent tokens, by convention. Raises ValueError for an unknown one."""
     root = math.sqrt(head_dim)
     found = {
         "standard": 1.0,
@@ -59,6 +59,8 @@ def score_deviation(scaling: str, *, width: int, head_dim: int) -> float:
         "fan_out": width / head_dim,
         "fan_out_unscaled": width / root,
     }
+    if scaling not in found:
+        raise ValueError(f"scaling {scaling}: must be one of {', '.join(found)}")
     return found[scaling]
 
 
@@ -85,7 +87,12 @@ def residual_predictions(
     scaling: str = "standard",
     values: str = "gaussian",
 ) -> dict[str, Prediction]:
-    """Predictions by quantity, medians; bands of 5 % (6 % for s_min over skip s_min(X), the tolerance of a single draw)."""
+    """Predictions by quantity, medians; bands of 5 % (6 % for s_min over skip s_min(X), the tolerance of a single draw).
+
+    Raises ValueError for a correlation outside [0, 1) or an unknown scaling.
+    """
+    if not 0 <= correlation < 1:
+        raise ValueError(f"correlation {correlation}: must lie in [0, 1); tokens that are all equal have no bulk")
     beta = score_deviation(scaling, width=width, head_dim=head_dim)
     found: dict[str, Prediction] = {"second_over_scores": _second(beta)}
     if values == "opposed":

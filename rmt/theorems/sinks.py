@@ -24,7 +24,8 @@ def sink_predictions(layer: Layer, sink: float, *, removed: bool, widths: tuple[
     if reason:
         refused = out_of_range(reason, source=SOURCE)
         names = ["frobenius_norm_squared", "top_singular_value", "second_singular_value", "gap_ratio"]
-        found: Predictions = dict.fromkeys([*names, "attention_stable_rank"], refused)
+        names += ["attention_stable_rank"] if removed else ["attention_stable_rank", "spectral_gap"]
+        found: Predictions = dict.fromkeys(names, refused)
         return found | {"singular_value": dict.fromkeys(range(1, MOST_RANKS + 1), refused)}
     types, weights = layer.temperatures
     shares = [1 / (1 + math.exp(min(sink - layer.beta**2 * r / 2, 700.0)) / layer.n) for r in types]

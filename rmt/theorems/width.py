@@ -17,7 +17,7 @@ from rmt.theorems.layer import Layer, layer
 from rmt.theorems.light_weights import LIGHT, LightWeights
 from rmt.theorems.local_attention import local_predictions
 from rmt.theorems.normalised_heads import qk_norm_predictions
-from rmt.theorems.prediction import Approximation, relative_band
+from rmt.theorems.prediction import Approximation, out_of_range, relative_band
 from rmt.theorems.rank_collapse import token_predictions
 from rmt.theorems.shared_layer import shared_predictions
 from rmt.theorems.shared_tokens import shared_token_predictions
@@ -226,6 +226,8 @@ def _centred(model: Layer) -> Predictions:
     value = model.variance * (1 - 1 / model.n) - model.column_effect
     rows = "derived: exact average over rows less the mean row, see rmt.theorems.layer"
     squared = Approximation(value=value, band=relative_band(value, 0.02), source=rows, validity="beta <= 1")
+    if model.head_dim is not None and model.beta > 1:  # then the column effect, first order in 1/n, may exceed all else
+        squared = out_of_range(f"beta = {model.beta:g}: calibrated for beta <= 1 with key-query logits", source=rows)
     fixed = {"token_cosine": (-1 / (model.n - 1), 1 / model.n), "rank_one_residual": (1.0, 1e-6)}
     apart = {
         name: Approximation(

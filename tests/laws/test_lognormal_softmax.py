@@ -84,3 +84,10 @@ def test_pairs_of_entries():
     assert row_square_variance(1.0, 1) == 0
     with pytest.raises(ValueError, match="below 2"):
         softmax_moment(1.0, 1, 2, 2)
+
+
+@pytest.mark.parametrize("n", [2, 10, 1000])
+def test_the_spread_of_rows_of_tiny_logits_is_that_of_a_sample_variance(n):
+    """Closed form 2 v^2 (n - 1)/n^2, also continued from above: the difference of moments loses its digits below 1e-5."""
+    for v in (1e-12, 9e-6, 1.1e-5):
+        assert row_square_variance(v, n) == pytest.approx(2 * v**2 * (n - 1) / n**2, rel=2e-4)

@@ -43,3 +43,14 @@ def test_a_hundred_thousand_tokens_need_no_matrix():
 def test_shapes_are_checked():
     with pytest.raises(ValueError, match="give two"):
         leading_values(np.ones((4, 2)), np.ones((5, 2)))
+
+
+def test_what_has_no_leading_values_is_named():
+    some = np.random.default_rng(0).standard_normal((10, 2))
+    for queries, keys, rows, reason in (
+        (np.zeros((10, 2)), some, 64, "uniform"),
+        (np.full((10, 2), np.nan), some, 64, "NaN"),
+        (some, some, 0, "rows = 0"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            leading_values(queries, keys, rows=rows)

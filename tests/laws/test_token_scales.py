@@ -62,3 +62,7 @@ def test_mistakes_are_named():
     with pytest.raises(ValueError, match="wider"):
         typical_scales(32, 64)
     assert Scales(np.ones(12), 1.0).effective_dimension == pytest.approx(12)
+
+
+def test_one_direction_on_a_circle_of_one_dimension_has_rows_all_alike():
+    assert typical_scales(2, 1, sphere=1.0).effective_dimension == np.inf

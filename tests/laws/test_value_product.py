@@ -78,3 +78,8 @@ def test_published_second_moments_and_stable_ranks(head_dim, value_width, beta, 
     assert excess == pytest.approx(published, abs=0.05 + 3 * error[1])
     assert stable == pytest.approx(1, abs=0.02)
     assert 0.88 - 3 * error[3] < top < (0.98 if value_width == 64 else 1.0) + 3 * error[3]
+
+
+def test_only_two_moments_have_closed_forms():
+    with pytest.raises(ValueError, match="k = 3"):
+        ValueProduct(QuarterCircle(), 100, 50).moment(3)

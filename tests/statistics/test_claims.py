@@ -232,3 +232,13 @@ def test_a_rate_that_cannot_be_seen_is_undecided():
     assert "needs at least 5 sizes" in decay_claim("short", sizes[:3], draws[:3], limit=limit).detail
     rateless = Limit(value=2.0, source="test", validity="test")
     assert "states no rate" in decay_claim("rateless", sizes, draws, limit=rateless).detail
+
+
+def test_relative_claims_about_nothing_are_refused():
+    draws = [[1.0, 1.1], [1.0, 1.2]]
+    with pytest.raises(ValueError, match="predicted = 0"):
+        constant_claim("c", [1, 2], draws, predicted=0.0, tolerance=0.1, source="s")
+    with pytest.raises(ValueError, match="above 0"):
+        ratio_claim("c", *draws, predicted=0.0, tolerance=0.1, source="s")
+    with pytest.raises(ValueError, match="upper or lower"):
+        bound_claim("c", [1, 2], draws, bound=1.0, source="s", side="left")

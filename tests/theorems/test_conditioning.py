@@ -40,13 +40,11 @@ def test_square_edges_closed_form(time, kappa):
     assert edges.condition == pytest.approx(kappa, rel=5e-3)
 
 
-def test_the_transition_and_its_inverse():
+def test_the_transition_and_the_largest_shift():
     assert conditioning.shifted_edges(64, 64, std=1 / 8, shift=0.99).condition == math.inf
-    for target, time in ((10, 1.499), (5, 1.952), (2, 4.167)):
-        assert conditioning.shift_for_condition(target, 64, 64, std=1 / 8) == pytest.approx(time, abs=1e-3)
-    assert conditioning.shift_for_condition(3, 768, 64, std=0.02) == 0.0
-    with pytest.raises(ValueError, match="above 1 is needed"):
-        conditioning.shift_for_condition(1, 8, 8, std=1)
+    with pytest.raises(ValueError, match="at most 1e6"):
+        conditioning.shifted_edges(64, 32, std=1 / 8, shift=1e8)
+    assert conditioning.shifted_edges(64, 32, std=1 / 8, shift=1e6).condition == pytest.approx(1 + 2e-6, rel=1e-8)
 
 
 @pytest.mark.slow

@@ -66,3 +66,13 @@ def test_sampled_edges_have_the_corrected_mean_and_not_the_plain_one():
 def test_out_of_range_gives_no_number(edge, words):
     found = edge_predictions(edge)["edge_coordinate"]
     assert found.value is None and words in found.validity
+
+
+def test_kappa_of_lognormal_weights_is_the_general_formula():
+    """The delta method with moments e^(b k (k - 1)/2); and no cancellation at small beta, where kappa ~ 8 beta^2."""
+    b = 0.25
+    q, third, fourth = (math.exp(b * k * (k - 1) / 2) for k in (2, 3, 4))
+    general = (fourth - q * q - 4 * q * (third - q) + 4 * q * q * (q - 1)) / (q - 1) ** 2 - 2
+    assert EdgeFluctuation(300, 0.5).kappa == pytest.approx(general, rel=1e-9)
+    assert EdgeFluctuation(300, 1e-4).kappa == pytest.approx(8e-8, rel=1e-3)
+    assert EdgeFluctuation(300, 0.0).kappa == 0

@@ -32,3 +32,7 @@ def test_before_and_after_removal():
     assert kept["top_eigenvalue_modulus"].value == 1
     assert removed["top_eigenvalue_modulus"].value == kept["second_eigenvalue_modulus"].value < 0.02
     assert eigenvalue_predictions(Layer(50, 0.5), removed=True)["top_eigenvalue_modulus"].value is None
+
+
+def test_the_largest_modulus_of_any_size_takes_no_memory():
+    assert 1 < largest_modulus(10**30) < 1 + 1e-5

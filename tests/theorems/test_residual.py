@@ -67,3 +67,10 @@ def test_opposed_values_are_predicted_to_be_singular():
 def test_score_deviations():
     assert [score_deviation(s, width=32, head_dim=64) for s in ("standard", "mup", "unscaled")] == [1, 0.125, 8]
     assert [score_deviation(s, width=32, head_dim=64) for s in ("fan_out", "fan_out_unscaled")] == [0.5, 4]
+
+
+def test_mistakes_are_named():
+    with pytest.raises(ValueError, match=r"correlation 1.0: must lie in \[0, 1\)"):
+        residual_predictions(n=128, width=256, head_dim=64, skip_scale=1.0, correlation=1.0)
+    with pytest.raises(ValueError, match="scaling none: must be one of standard"):
+        score_deviation("none", width=64, head_dim=16)
