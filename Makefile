@@ -1,4 +1,4 @@
-# Each target makes the virtual environment it needs; a second call is quick.
+# Each target makes the virtual environment it needs, once.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
