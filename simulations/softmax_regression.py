@@ -38,7 +38,7 @@ class Setting:
     value_width: int | None = integer(None, "outputs p (d)")
     covariance: str = text("geometric", "token spectrum: geometric, power, or a .npy file of a covariance or of tokens")
     condition: float = real(10.0, "condition number of the covariance", at_least=1)
-    target_condition: float = real(3.0, "condition number of the whitened target", at_least=1)
+    target_condition: float = real(3.0, "condition number of the whitened target", at_least=1, at_most=1e11)
     largest: float = real(0.25, "largest singular value s_1 of the whitened target", above=0)
     noise: float = real(0.0, "standard deviation of the labels' noise", at_least=0)
     tau: float | None = real(None, "balance of the two factors (4 s_1)", above=0)

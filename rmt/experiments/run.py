@@ -261,7 +261,7 @@ def _compile(planned: Plan, task: Task, bench: Bench) -> None:
 
 def _describe(task: Task, failure: Exception) -> str:
     draws = f"draws {task.first} to {task.first + task.count - 1}"
-    return f"failed: {told(task.setting)}, {draws}: {type(failure).__name__}: {failure}".splitlines()[0]
+    return " ".join(f"failed: {told(task.setting)}, {draws}: {type(failure).__name__}: {failure}".split())
 
 
 def _results(planned: Plan, held: Mapping[Task, dict[str, np.ndarray]], failures: list[str]) -> Results:
