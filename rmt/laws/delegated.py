@@ -18,6 +18,16 @@ class DelegatedLaw:
         raise NotImplementedError
 
     @property
+    def validity(self) -> str:
+        """Why the law should not be trusted here, or an empty string."""
+        raise NotImplementedError
+
+    @property
+    def in_range(self) -> bool:
+        """Whether the stated accuracy was measured for such sizes."""
+        return not self.validity
+
+    @property
     def support(self) -> Array:
         return self.law.support
 

@@ -59,11 +59,6 @@ class KeyQueryLaw(DelegatedLaw):
         ]
         return "; ".join(text for broken, text in limits if broken)
 
-    @property
-    def in_range(self) -> bool:
-        """Whether the stated accuracy was measured for such sizes."""
-        return not self.validity
-
     @functools.cached_property
     def law(self) -> PieceLaw:
         """The numerical law behind the methods, with `table` and `pieces`."""

@@ -72,11 +72,6 @@ class SharedTokensLaw(DelegatedLaw):
         ]
         return "; ".join(text for broken, text in limits if broken)
 
-    @property
-    def in_range(self) -> bool:
-        """Whether the stated accuracy was measured for such sizes."""
-        return not self.validity
-
     @functools.cached_property
     def law(self) -> PieceLaw:
         """The numerical law behind the methods."""

@@ -14,7 +14,9 @@ from rmt.statistics.claims import CONTRADICTION_LEVEL, Claim, verdict_of
 
 def rank_correlation(x: Sequence[float], y: Sequence[float]) -> float:
     """Spearman's rank correlation; ties share their mean rank. nan where one side does not vary."""
-    ranks = [_ranks(np.asarray(side, dtype=float)) for side in (x, y)]
+    from scipy.stats import rankdata  # here: it is slow to import
+
+    ranks = [rankdata(np.asarray(side, dtype=float)) for side in (x, y)]
     spread = [side - side.mean() for side in ranks]
     norm = math.sqrt(float(np.sum(spread[0] ** 2) * np.sum(spread[1] ** 2)))
     return float(spread[0] @ spread[1]) / norm if norm > 0 else math.nan
@@ -57,12 +59,3 @@ def association_claim(
         verdict=verdict_of(supported, contradicted),
         detail=f"Spearman's correlation over {len(x)} cases",
     )
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    order = np.argsort(values, kind="stable")
-    ranks = np.empty(values.size)
-    ranks[order] = np.arange(values.size)
-    for value in np.unique(values):
-        ranks[values == value] = ranks[values == value].mean()
-    return ranks

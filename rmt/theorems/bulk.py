@@ -16,8 +16,7 @@ from rmt.theorems.causal import causal_predictions
 from rmt.theorems.layer import Layer, layer
 from rmt.theorems.light_weights import LightWeights
 from rmt.theorems.phases import Phase
-from rmt.theorems.prediction import Approximation, Bound, Prediction, out_of_range, relative_band
-from rmt.theorems.spectral_gap import Predictions
+from rmt.theorems.prediction import Approximation, Bound, Prediction, Predictions, out_of_range, relative_band
 
 LEADING = 8
 SOURCE = "bordenave2012; derived, see rmt.laws.keyquery"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from typing import TypeAlias
 
 import numpy as np
 
@@ -14,13 +12,12 @@ from rmt.theorems.prediction import (
     Approximation,
     Exact,
     Prediction,
+    Predictions,
     Statistic,
     absolute_band,
     out_of_range,
     relative_band,
 )
-
-Predictions: TypeAlias = dict[str, Prediction | Mapping[int, Prediction]]
 
 ROWS = "derived: exact average over rows, see rmt.laws.causal"
 LADDER = "derived: causal information-plus-noise equations, see rmt.laws.causal_equations"
@@ -136,6 +133,7 @@ def _refused(reason: str, removed: bool) -> Predictions:
 
 @functools.lru_cache(maxsize=64)
 def causal_law(n: int, beta: float, head_dim: int | None, mean: bool) -> CausalLaw:
+    """A cached law: its equations are solved once."""
     return CausalLaw(n, beta, head_dim, mean)
 
 

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rmt.laws.edelman import EdelmanConditionNumber
+from rmt.laws.hermite import TW1_MEDIAN
 from rmt.theorems.prediction import Approximation, Bound, Prediction, out_of_range, relative_band
 
 __all__ = [
@@ -43,7 +44,6 @@ __all__ = [
 ]
 
 SOURCE = "derived, see rmt.theorems.conditioning"
-TRACY_WIDOM_MEDIAN = -1.2686
 LARGEST_CORRECTION = 0.25  # of log kappa: beyond it the parabola at the edge is a poor picture
 HARD_EDGE_ROWS, HARD_EDGE_TIME = 64, 0.9
 
@@ -91,11 +91,11 @@ def shifted_edges(rows: int, columns: int, *, std: float, shift: float = 0.0) ->
     found.sort()
     s = std * math.sqrt(rows)
     top, width = found[-1]
-    median_upper = s * math.sqrt(top) * math.exp(TRACY_WIDOM_MEDIAN * width / top / 2)
+    median_upper = s * math.sqrt(top) * math.exp(TW1_MEDIAN * width / top / 2)
     if len(found) < 2:
         return Edges(0.0, s * math.sqrt(top), None, median_upper)
     bottom, narrow = found[0]
-    median_lower = s * math.sqrt(bottom) * math.exp(-TRACY_WIDOM_MEDIAN * narrow / bottom / 2)
+    median_lower = s * math.sqrt(bottom) * math.exp(-TW1_MEDIAN * narrow / bottom / 2)
     return Edges(s * math.sqrt(bottom), s * math.sqrt(top), median_lower, median_upper)
 
 

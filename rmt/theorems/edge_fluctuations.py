@@ -35,8 +35,7 @@ from rmt.laws.tracy_widom import TracyWidom
 from rmt.theorems.layer import Layer, layer
 from rmt.theorems.light_weights import LightWeights
 from rmt.theorems.phases import Phase
-from rmt.theorems.prediction import Approximation, absolute_band, out_of_range, relative_band
-from rmt.theorems.spectral_gap import Predictions
+from rmt.theorems.prediction import Approximation, Predictions, absolute_band, out_of_range, relative_band
 
 SOURCE = "johnstone2001; ma2012; derived, see rmt.theorems.edge_fluctuations"
 SHAPED = 0.2  # kappa n^(-1/3) up to which the shape of the law of xi is that of TW_1 to the bands below

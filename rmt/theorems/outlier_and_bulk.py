@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
-from typing import TypeAlias
 
 from rmt.theorems.prediction import (
     Approximation,
     Prediction,
+    Predictions,
     Statistic,
     absolute_band,
     relative_band,
 )
-
-Predictions: TypeAlias = dict[str, Prediction | Mapping[int, Prediction]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

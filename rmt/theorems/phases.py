@@ -24,8 +24,8 @@ import numpy as np
 
 from rmt.laws.hermite import HermiteLaw
 from rmt.theorems.layer import Layer, layer
-from rmt.theorems.prediction import Approximation, Exact, relative_band
-from rmt.theorems.spectral_gap import ROWS, Predictions, matrix_predictions
+from rmt.theorems.prediction import Approximation, Exact, Predictions, relative_band
+from rmt.theorems.spectral_gap import ROWS, matrix_predictions
 
 REGIMES = ("iid", "proportional", "saturated", "entry outlier", "condensed")
 CLOSE = 1.1

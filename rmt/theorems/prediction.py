@@ -13,6 +13,7 @@ into a point: it is the precision at which the statement is worth checking.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias, get_args
 
@@ -23,6 +24,7 @@ __all__ = [
     "Limit",
     "PowerLaw",
     "Prediction",
+    "Predictions",
     "SpectrumTends",
     "absolute_band",
     "out_of_range",
@@ -173,6 +175,7 @@ class SpectrumTends:
 
 
 Prediction: TypeAlias = Exact | Limit | Approximation | PowerLaw | Bound | SpectrumTends
+Predictions: TypeAlias = dict[str, Prediction | Mapping[int, Prediction]]  # by quantity, or by quantity and rank
 
 
 def out_of_range(

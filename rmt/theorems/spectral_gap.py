@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TypeAlias
 
 from rmt.theorems.layer import MOST_RANKS, Layer
 from rmt.theorems.prediction import (
     Approximation,
     Exact,
     Prediction,
+    Predictions,
     Statistic,
     absolute_band,
     out_of_range,
     relative_band,
 )
-
-Predictions: TypeAlias = dict[str, Prediction | Mapping[int, Prediction]]
 
 SOURCE = "nait-saada2024; derived, see rmt.laws.hermite"
 ROWS = "derived: exact average over rows, see rmt.laws.lognormal_softmax"
