@@ -17,7 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["CORRECTIONS", "Correction", "identity_block", "orthonormal", "svd_correction"]
+from rmt.ensembles.weights import orthonormal
+
+__all__ = ["CORRECTIONS", "Correction", "identity_block", "svd_correction"]
 
 CORRECTIONS = ("none", "shift", "svd", "orthogonal_shared", "orthogonal_independent")
 PLACEMENTS = ("fused", "per_head")
@@ -37,14 +39,6 @@ def identity_block(rows: int, columns: int, *, heads: int = 1, placement: str = 
     if placement == "fused":
         return np.eye(rows, columns)
     return np.tile(np.eye(rows, columns // heads), (1, heads))
-
-
-def orthonormal(normals: np.ndarray) -> np.ndarray:
-    """Haar orthonormal columns (rows if there are more columns than rows) from a matrix of independent N(0, 1)."""
-    tall = normals if normals.shape[0] >= normals.shape[1] else normals.T
-    Q, R = np.linalg.qr(tall)
-    Q = Q * np.sign(np.diag(R))
-    return Q if tall is normals else Q.T
 
 
 def svd_correction(W: np.ndarray, strength: float = 1.0) -> np.ndarray:

@@ -16,7 +16,7 @@ from rmt.ensembles.attention import KeyQueryAttention
 from rmt.ensembles.matrix import AttentionMatrix, attention_matrix
 from rmt.ensembles.parameters import check_beta, check_choice, check_count, check_dtype
 from rmt.ensembles.tokens import value_tokens
-from rmt.ensembles.weights import WEIGHT_INITS, initial_weights
+from rmt.ensembles.weights import WEIGHT_INITS, initial_weights, orthonormal
 from rmt.kernels import kernels_for
 from rmt.streams import Stream
 
@@ -157,8 +157,7 @@ class AttentionHeads:
             X = X - X.mean(axis=1, keepdims=True)
             return X / np.sqrt(np.mean(X**2, axis=1, keepdims=True))
         if self.tokens == "orthonormal":
-            basis, triangle = np.linalg.qr(X.T.astype(np.float64))
-            return (math.sqrt(self.width) * (basis * np.sign(np.diag(triangle))).T).astype(np.float32)
+            return (math.sqrt(self.width) * orthonormal(X.T.astype(np.float64)).T).astype(np.float32)
         return X
 
     def _named(self, stream: Stream) -> Stream:

@@ -28,7 +28,7 @@ from rmt.attention.split import SplitTokens, split
 from rmt.attention.wiring import Wiring
 from rmt.ensembles.attention import KeyQueryAttention
 from rmt.ensembles.parameters import check_beta, check_choice, check_count, check_dtype
-from rmt.ensembles.weights import WEIGHT_INITS, initial_weights
+from rmt.ensembles.weights import WEIGHT_INITS, initial_weights, orthonormal
 from rmt.kernels import kernels_for
 from rmt.streams import Stream, Words
 
@@ -185,8 +185,7 @@ class Network:
         words = self._stream(stream).within(f"n={self.n}").words("tokens", draw)
         X = kernels_for(CPU).variates(words, 0, self.n, self.width).astype(np.float64)
         if self.tokens == "orthonormal":
-            basis, triangle = np.linalg.qr(X.T)
-            X = math.sqrt(self.width) * (basis * np.sign(np.diag(triangle))).T
+            X = math.sqrt(self.width) * orthonormal(X.T).T
         return split(X if self.token_norm == "width" else X / math.sqrt(self.width))
 
     def value_weights(self, stream: Stream, draw: int, number: int, *, again: int = 0) -> np.ndarray:

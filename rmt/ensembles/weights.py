@@ -31,7 +31,8 @@ def initial_weights(words: Words, rows: int, columns: int, *, init: str = "gauss
     if init == "gaussian":
         return kernels.variates(words, 0, rows, columns)
     if init == "orthogonal":
-        return _haar(kernels.variates(words, 0, rows, columns).astype(np.float64)).astype(np.float32)
+        basis = orthonormal(kernels.variates(words, 0, rows, columns).astype(np.float64))
+        return (math.sqrt(max(rows, columns)) * basis).astype(np.float32)
     u = kernels.variates(words, 0, rows, columns, law="uniform").astype(np.float64)
     if init == "uniform":
         return (math.sqrt(3) * (2 * u - 1)).astype(np.float32)
@@ -40,9 +41,9 @@ def initial_weights(words: Words, rows: int, columns: int, *, init: str = "gauss
     return (ndtri(0.5 + _INSIDE * (np.minimum(u, 1 - 2.0**-41) - 0.5)) / _CUT_DEVIATION).astype(np.float32)
 
 
-def _haar(gaussian: np.ndarray) -> np.ndarray:
-    """Orthonormal columns (rows, where it is wide) from a Gaussian matrix, times the square root of the longer side."""
-    tall = gaussian if gaussian.shape[0] >= gaussian.shape[1] else gaussian.T
+def orthonormal(normals: np.ndarray) -> np.ndarray:
+    """Haar orthonormal columns (rows if there are more columns than rows) from a matrix of independent N(0, 1)."""
+    tall = normals if normals.shape[0] >= normals.shape[1] else normals.T
     basis, triangle = np.linalg.qr(tall)
-    basis = math.sqrt(len(tall)) * basis * np.sign(np.diag(triangle))
-    return basis if gaussian.shape[0] >= gaussian.shape[1] else basis.T
+    basis = basis * np.sign(np.diag(triangle))  # without the signs the law would be LAPACK's, not Haar's
+    return basis if tall is normals else basis.T

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from rmt.attention.corrections import CORRECTIONS, Correction, identity_block, orthonormal, svd_correction
+from rmt.attention.corrections import CORRECTIONS, Correction, identity_block, svd_correction
 from rmt.attention.jacobian_draws import draw_projections, draw_tokens, normals
+from rmt.ensembles.weights import orthonormal
 from rmt.observables.conditioning import condition_number, diagonal_attention, pseudo_condition_number
 from rmt.streams import stream
 from rmt.theorems.conditioning import svd_condition
