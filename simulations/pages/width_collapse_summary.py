@@ -32,7 +32,8 @@ def _parts(results: Results, n: int, mask: str) -> list[str]:
     for variant, repair in REPAIRS.items():
         removed = _median(results, "token_stable_rank", variant=variant, **at)
         if kept is not None and removed is not None:
-            parts.append(f"{repair} raises the stable rank of the tokens from {kept:.3g} to {removed:.3g}")
+            does = "raises" if removed > kept else "takes"
+            parts.append(f"{repair} {does} the stable rank of the tokens from {kept:.3g} to {removed:.3g}")
             break
     return [part for part in parts if part]
 
