@@ -32,11 +32,11 @@ def shared_predictions(
 ) -> Predictions:
     """What to expect of A, or of A - 11^T/n where `removed`; tokens "gaussian" or "layernorm".
 
-        Only second moments of the weights matter once width and head_dim are large (universality, a heuristic): gaussian,
-        uniform, truncated and rademacher weights share one law. Orthogonal ones have canonical scales all one, so that their
-        law is that of independent queries and keys, on the sphere where tokens are normalised.
-        s_1^2 = 1 + sigma_n^2/n + column effect, the latter with the effective dimension d_e in place of d_k; the bulk by
-        `SharedTokensLaw.top_value`. RoPE and QK-norm change scales and types: `rmt.theorems.shared_scales`.
+    Only second moments of the weights matter once width and head_dim are large (universality, a heuristic): gaussian,
+    uniform, truncated and rademacher weights share one law. Orthogonal ones have canonical scales all one, so that their
+    law is that of independent queries and keys, on the sphere where tokens are normalised.
+    s_1^2 = 1 + sigma_n^2/n + column effect, the latter with the effective dimension d_e in place of d_k; the bulk by
+    `SharedTokensLaw.top_value`. RoPE and QK-norm change scales and types: `rmt.theorems.shared_scales`.
 
     Measured over predicted with RoPE, QK-norm and both, 3 to 24 draws at n = 300 to 2048, width 64 to 1024, d_k 16, 32 and 64,
     beta .3 to 1: s_2 0.99 to 1.04, 0.98 to 1.01, 0.98 to 1.00 (errors .003 to .03); Frobenius norm .992 to 1.022; s_1^2 - 1 0.97

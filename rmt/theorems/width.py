@@ -10,6 +10,7 @@ from rmt.theorems.attention_functions import capped_predictions, function_predic
 from rmt.theorems.causal import causal_predictions
 from rmt.theorems.causal_centred import CENTRED, causal_centred_predictions
 from rmt.theorems.causal_ladder import causal_cosine, causal_entropy, ladder_predictions, light_ladder
+from rmt.theorems.causal_options import causal_option_predictions
 from rmt.theorems.causal_sinks import causal_sink_predictions
 from rmt.theorems.causal_tokens import causal_token_predictions
 from rmt.theorems.eigenvalues import eigenvalue_predictions
@@ -107,9 +108,11 @@ class OneLayer:
         return (*found, *([f"norm {self.norm}"] if self.norm != "none" else []))
 
     @property
-    def causal_sink(self) -> bool:
-        """Whether the only unusual thing about a causal layer is its sink."""
-        return self.mask == "causal" and self.slope is None and self.variant == "plain" and self.sink is not None
+    def causal_option(self) -> bool:
+        """Whether the only unusual thing about a causal layer is its sink, its cap, or that queries and keys are normalised."""
+        if self.mask != "causal" or self.slope is not None or self.attention != "softmax":
+            return False
+        return self.variant == "plain" or (self.norm == "qk" and self.variant == "running_mean_removed")
 
     def unknown(self) -> str | None:
         """Why no theorem here speaks of the attention matrix of this layer, or None."""
@@ -125,7 +128,7 @@ class OneLayer:
             (self.slope is not None and self.mask != "causal", f"slope {self.slope} with mask {self.mask}"),
             (len(self.options) > 1, " and ".join(self.options)),
             (
-                self.mask != "none" and len(self.options) > 0 and not self.causal_sink,
+                self.mask != "none" and len(self.options) > 0 and not self.causal_option,
                 f"mask {self.mask} with {' and '.join(self.options)}",
             ),
             (self.shared and self.options not in ((), ("norm qk",)), f"{tokens} with {' and '.join(self.options)}"),
@@ -273,6 +276,9 @@ def _causal(one: OneLayer, equations_up_to: float) -> Predictions:
         return light_ladder(one.n, one.light, variant=one.variant)
     if one.sink is not None:
         return dict(causal_sink_predictions(one.n, beta, one.sink, head_dim=head_dim))
+    if one.options and beta > 0:
+        way: dict[str, Any] = {"cap": one.cap, "variant": one.variant, "equations": one.n <= equations_up_to}
+        return causal_option_predictions(one.n, beta, head_dim=head_dim, **way)
     if one.variant in CENTRED:
         quick = one.n <= equations_up_to
         return causal_centred_predictions(one.n, beta, head_dim=head_dim, variant=one.variant, equations=quick)
