@@ -11,7 +11,7 @@ from rmt.experiments.results import Results
 from rmt.experiments.run import Plan
 from rmt.experiments.setting import as_record
 
-PIPE_WIDTH = 160
+WIDEST = 10_000  # columns; a table takes what its cells need
 _STYLES = {"supported": "green", "contradicted": "red", "undecided": "yellow"}
 
 
@@ -86,9 +86,12 @@ def size(count: int) -> str:
 
 def _print(table: Any, file: IO[str] | None) -> None:
     from rich.console import Console
+    from rich.measure import Measurement
 
     stream = file or sys.stdout
-    console = Console(file=stream) if stream.isatty() else Console(file=stream, width=PIPE_WIDTH)
+    console = Console(file=stream)
+    whole = Measurement.get(console, console.options.update(width=WIDEST), table).maximum
+    console.width = whole  # on a narrow terminal too: rich would cut digits and drop verdicts without a word
     with console.capture() as text:
         console.print(table)
     stream.write(text.get())  # by ourselves: where a pipe is closed, rich ends the whole program
