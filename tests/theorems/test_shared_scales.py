@@ -79,6 +79,8 @@ def test_masks_and_caps_are_still_refused():
     ):
         one = OneLayer(n=500, value_width=256, **SIZES, **changes)
         assert "no prediction" in one.unknown() and width_predictions(one) == {}
+    few = shared_token_predictions(5000, 0.5, value_width=64, position="rope", **SIZES)["token_cosine"]
+    assert few.value is None and "16 width" in few.validity
     assert shared_predictions(500, 1.2, norm="qk", removed=True, **SIZES)["top_singular_value"].value is None
 
 
