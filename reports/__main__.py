@@ -39,6 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ValueError as reason:
         print(f"reports: error: {' '.join(str(reason).split())}", file=sys.stderr)
         return 2
+    except OSError as reason:
+        print(f"reports: error: a file could not be written ({reason})", file=sys.stderr)
+        return 3
     except (KeyboardInterrupt, Interrupted):
         print("interrupted; the same command goes on from the store", file=sys.stderr)
         return 130

@@ -65,9 +65,10 @@ class Request:
             raise ValueError(f"--workers {self.workers}: must be an integer >= 1")
         if self.scheduler is not None and self.executor != "dask":
             raise ValueError(f"--scheduler {self.scheduler}: is for dask only; add --executor dask")
-        number, of = self.shard
-        if not 1 <= number <= of:
-            raise ValueError(f"--shard {number}/{of}: must be i/k with 1 <= i <= k")
+        if self.memory_budget is not None and (not isinstance(self.memory_budget, int) or self.memory_budget < 1):
+            raise ValueError(f"--memory-budget {self.memory_budget}: must be a number of bytes >= 1")
+        if not (isinstance(self.shard, tuple) and len(self.shard) == 2 and 1 <= self.shard[0] <= self.shard[1]):
+            raise ValueError(f"--shard {self.shard}: must be a pair (i, k) with 1 <= i <= k")
         for name, value, known in (
             ("device", self.device, ("auto", "cpu", "gpu")),
             ("dtype", self.dtype, ("float32", "float64")),
@@ -171,10 +172,12 @@ def execute(planned: Plan, *, say: Callable[[str], None] | None = None) -> Resul
 def run(experiment: Experiment, **flags: Any) -> Results:
     """Run an experiment from Python: fields take one value or several, run flags as on the command line.
 
-    run(EXPERIMENT, n=(256, 1024), draws=16, seed=0) computes only what the store does not hold yet. The executor is
-    serial unless named: processes would import the calling script again, which then needs a __main__ guard. Raises ValueError
-    for flags that cannot be run, RuntimeError when every block failed.
+    run(EXPERIMENT, n=(256, 1024), draws=16, seed=0) computes only what the store does not hold yet. memory_budget is in
+    bytes, shard a pair (i, k); NumPy's numbers and arrays do as well as Python's. The executor is serial unless named:
+    processes would import the calling script again, which then needs a __main__ guard. Raises ValueError for flags that
+    cannot be run, RuntimeError when every block failed.
     """
+    flags = {name: _plain(value) for name, value in flags.items()}
     known = {field.name for field in dataclasses.fields(Request)} - {"values"}
     fields = {field.name for field in dataclasses.fields(experiment.Setting)}
     values = {
@@ -188,6 +191,13 @@ def run(experiment: Experiment, **flags: Any) -> Results:
     if not results.samples and results.failures:
         raise RuntimeError(results.failures[0])
     return results
+
+
+def _plain(value: Any) -> Any:
+    """A value or several of them, NumPy's as Python's own."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(_plain(one) for one in value)
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
 
 
 def _stored(store: Store, task: Task, say: Callable[[str], None]) -> dict[str, np.ndarray] | None:

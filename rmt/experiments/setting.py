@@ -131,12 +131,15 @@ def sweep(setting_type: type, values: Mapping[str, Iterable[Any]]) -> tuple[list
     if unknown:
         known = ", ".join(field.name for field in dataclasses.fields(setting_type))
         raise ValueError(f"{', '.join(unknown)}: no such field; the fields are {known}")
-    names = list(values)
+    given = {name: tuple(several) for name, several in values.items()}
+    for name, several in given.items():
+        if not several:
+            raise ValueError(f"{flag_name(name)}: no values; give one or several")
     settings: dict[Any, None] = {}
     left_out: list[str] = []
-    for combination in itertools.product(*(tuple(values[name]) for name in names)):
+    for combination in itertools.product(*given.values()):
         try:
-            settings.setdefault(setting_type(**dict(zip(names, combination, strict=True))))
+            settings.setdefault(setting_type(**dict(zip(given, combination, strict=True))))
         except Meaningless as reason:
             left_out.append(str(reason))
     return list(settings), list(dict.fromkeys(left_out))
