@@ -52,6 +52,8 @@ def shared_predictions(
     ]
     names += [] if removed else ["spectral_gap"]
     reason = _limits(n, beta, head_dim, width)
+    if not reason and head_dim < 16 and (position, norm) != ("none", "none"):
+        reason = f"head_dim = {head_dim}: calibrated for head_dim >= 16"
     seen = law = None
     if not reason:
         kind = {"tokens": tokens, "weight_init": weight_init, "position": position, "norm": norm}

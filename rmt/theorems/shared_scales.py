@@ -43,11 +43,13 @@ def comparison(
     anisotropy of the keys alone, q^T C_K q/d_k has the variance (E tau^4 - 1)/d_k, half of what the sphere of the tokens would
     give; and as a strong direction makes its own queries long, the norm takes 4/d_k of the ratio d_k/width of the Wishart
     matrices (first order in both, derived). Both at once: queries are normalised, then turned.
-    Raises ValueError for norm "qk" with orthogonal weights.
+    Raises ValueError for norm "qk" with orthogonal weights, or of heads narrower than 5.
     """
     rope, qk = position == "rope", norm == "qk"
     if qk and weight_init == "orthogonal":
         raise ValueError("norm qk with orthogonal weights: isotropic, see rmt.laws.normalised_heads")
+    if qk and head_dim < 5:
+        raise ValueError(f"norm qk with head_dim {head_dim}: an expansion in 4/head_dim; needs head_dim >= 5")
     sphere = float(head_dim) if qk else width - 1.0 if tokens == "layernorm" else None
     coherent = coherent_share(n, head_dim) if rope else 1.0
     if weight_init == "orthogonal":

@@ -178,7 +178,6 @@ class SharedLayer:
 
     def limits(self) -> str | None:
         """Why the predictions do not hold here, or None."""
-        effective = self.comparison.spread
         rules = [
             (self.n < 256, f"n = {self.n}: calibrated for n >= 256"),
             (self.beta > 1, f"beta = {self.beta:g}: calibrated for beta <= 1 with shared tokens"),
@@ -187,6 +186,11 @@ class SharedLayer:
                 f"n = {self.n}, width = {self.width}: under RoPE calibrated for n <= 16 width",
             ),
             (self.head_dim < 16, f"head_dim = {self.head_dim}: calibrated for head_dim >= 16"),
+        ]
+        if (reason := next((text for broken, text in rules if broken), None)) is not None:
+            return reason
+        effective = self.comparison.spread  # of heads that are not narrow
+        rules = [
             (
                 effective < 12,
                 f"effective dimension {effective:.3g} < 12: few directions carry the logits; widen the tokens",

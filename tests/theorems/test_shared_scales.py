@@ -81,6 +81,10 @@ def test_masks_and_caps_are_still_refused():
         assert "no prediction" in one.unknown() and width_predictions(one) == {}
     few = shared_token_predictions(5000, 0.5, value_width=64, position="rope", **SIZES)["token_cosine"]
     assert few.value is None and "16 width" in few.validity
+    for head_dim in (1, 2, 4, 8):  # too narrow to expand, and no number
+        narrow = OneLayer(n=500, width=256, value_width=256, tokens="layernorm", head_dim=head_dim, norm="qk")
+        found = width_predictions(narrow)
+        assert found["top_singular_value"].value is None and found["token_cosine"].value is None
     assert shared_predictions(500, 1.2, norm="qk", removed=True, **SIZES)["top_singular_value"].value is None
 
 
