@@ -106,7 +106,7 @@ def scaling(
     xscale: str = "log",
     log: bool = True,
 ) -> None:
-    """Theory lines with bands and measured points, one look per label; y is linear without `log`.
+    """Theory lines with bands and measured points, one look per label; y is linear without `log` or a positive value.
 
     A theory that is out of range everywhere gets no line and no entry in the legend.
     """
@@ -139,7 +139,8 @@ def scaling(
             **marks,
         )
     ax.set_xscale(xscale)
-    if log:
+    drawn = [*(curve.value for curve in curves), *(point.value for point in points)]
+    if log and any(np.any(value > 0) for value in drawn):
         ax.set_yscale("log")
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)

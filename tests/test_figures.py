@@ -61,3 +61,13 @@ def test_theory_at_one_size_is_marked_and_theory_without_a_number_is_no_entry():
 def test_five_series_are_too_many_for_one_panel():
     with pytest.raises(ValueError, match="at most 4"):
         figures.looks(list("abcde"))
+
+
+def test_a_panel_of_zeros_is_linear_and_draws_without_a_warning(tmp_path):
+    """No value is positive: a logarithmic axis would warn. Warnings are errors in tests."""
+    figure, axes = figures.page(1, 1)
+    zeros = np.zeros(2)
+    points = figures.Points("zero", np.array([1.0, 2.0]), zeros, zeros, zeros)
+    figures.scaling(axes[0, 0], [], [points], xlabel="x", ylabel="y")
+    assert axes[0, 0].get_yscale() == "linear"
+    figures.save(figure, tmp_path / "zero.png", recipe={})
