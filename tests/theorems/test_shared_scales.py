@@ -117,7 +117,7 @@ def sampled(draws, *, n, beta, rope, qk):
 @pytest.mark.slow
 @pytest.mark.parametrize("rope, qk", [(True, False), (False, True), (True, True)])
 def test_bands_hold_a_sample(rope, qk):
-    """numpy, 24 draws, n = 400, beta = .8: bands plus 5 standard errors (6e-7 a row; a median's is 1.25 times a mean's).
+    """numpy, 24 draws, n = 400, beta = .8: bands plus 6 standard errors (2e-9 a row; a median's is 1.25 times a mean's).
 
     Negative control: without QK-norm the prediction of s_1 is missed, without RoPE that of s_2.
     """
