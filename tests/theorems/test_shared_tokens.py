@@ -55,6 +55,23 @@ def test_bands_hold_the_mean_of_a_sample(norm):
     assert {"token_stable_rank", "token_cosine"} <= missed
 
 
+def test_ranks_are_refused_where_single_directions_rival_the_mean_token():
+    """Oracle: numpy, 6 draws, n = 977, width 107, d_k = 16, beta .997: the closed rank is a third too large, the cosine holds."""
+    rows = [measured(draw(977, 107, 16, 210, 0.997, norm=False, seed=seed)) for seed in range(6)]
+    mean = {name: np.mean([row[name] for row in rows]) for name in rows[0]}
+    one = layer(977, 0.997, 107, 16, 210, "gaussian")
+    assert (
+        one.rivals == pytest.approx(0.92, abs=0.02) and mean["token_stable_rank"] < 0.85 * one.energy / one.top_squared
+    )
+    words = {"width": 107, "head_dim": 16, "value_width": 210, "tokens": "gaussian"}
+    found = shared_token_predictions(977, 0.997, **words)
+    assert found["token_stable_rank"].value is None and "widen the tokens" in found["gram_stable_rank"].validity
+    low, high = found["token_cosine"].band
+    slack = 6 * np.std([row["token_cosine"] for row in rows], ddof=1) / math.sqrt(6)
+    assert low - slack < mean["token_cosine"] < high + slack
+    assert shared_token_predictions(977, 0.7, **words)["token_stable_rank"].in_range  # .45
+
+
 def test_several_heads_side_by_side():
     """Oracle: numpy, 8 draws, n = 300, width 256, 4 heads of 64 columns, beta = .8: bands plus 6 standard errors.
 
