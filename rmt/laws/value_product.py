@@ -22,7 +22,7 @@ class ValueProduct:
     invariant, so only the law of x = s^2 matters: l has the Cauchy transform of a sample covariance,
     z = -1/m + E x/(1 + r x m), r = value_width/n (derived from Silverstein's equation). Holds for orthonormal tokens as
     values; values made of the very tokens that queries and keys see are coherent: `rmt.laws.head_outputs` given the weights,
-    `rmt.theorems.shared_tokens` on average.
+    `rmt.theorems.coherent_tokens` on average.
 
     Measured over this at n = 1500, 16 draws: second moment 1.02 (d_k = 64), 1.05 +- .02 (32), largest l 5 % below `edge` at
     value_width 64, 3 % at 256 (no shift); excess of the stable rank of T^T T, d_v E l^2/s_1^4 given s_1, 1.00-1.03.

@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from rmt.theorems.coherent_tokens import layer
 from rmt.theorems.rank_collapse import token_predictions
-from rmt.theorems.shared_tokens import layer, shared_token_predictions
+from rmt.theorems.shared_tokens import shared_token_predictions
 
 
 def draw(n, width, head_dim, value_width, beta, *, norm, seed):
