@@ -14,9 +14,9 @@ from collections.abc import Callable
 import numpy as np
 
 from rmt.laws.hermite import HermiteLaw
-from rmt.theorems.layer import MOST_RANKS, Layer
+from rmt.theorems.layer import Layer
 from rmt.theorems.outlier_and_bulk import Errors, OutlierAndBulk, Predictions
-from rmt.theorems.prediction import out_of_range
+from rmt.theorems.prediction import MOST_RANKS, values_out_of_range
 
 SOURCE = "derived, see rmt.theorems.attention_functions"
 VALIDITY = "n >= 200, beta <= 1, head_dim >= 32"
@@ -157,7 +157,6 @@ def _limits(n: int, beta: float, head_dim: int | None, *, largest: float = 1.0) 
 
 
 def _refused(reason: str, removed: bool) -> Predictions:
-    refused = out_of_range(reason, source=SOURCE)
     names = [
         "frobenius_norm_squared",
         "top_singular_value",
@@ -165,5 +164,4 @@ def _refused(reason: str, removed: bool) -> Predictions:
         "gap_ratio",
         "attention_stable_rank",
     ]
-    found: Predictions = dict.fromkeys(names if removed else [*names, "spectral_gap"], refused)
-    return found | {"singular_value": dict.fromkeys(range(1, MOST_RANKS + 1), refused)}
+    return values_out_of_range(names if removed else [*names, "spectral_gap"], reason, source=SOURCE)

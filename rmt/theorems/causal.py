@@ -9,6 +9,7 @@ import numpy as np
 from rmt.laws.averages import terraced_singular_values
 from rmt.laws.causal import CausalLaw
 from rmt.theorems.prediction import (
+    MOST_RANKS,
     Approximation,
     Exact,
     Prediction,
@@ -17,12 +18,12 @@ from rmt.theorems.prediction import (
     absolute_band,
     out_of_range,
     relative_band,
+    values_out_of_range,
 )
 
 ROWS = "derived: exact average over rows, see rmt.laws.causal"
 LADDER = "derived: causal information-plus-noise equations, see rmt.laws.causal_equations"
 UNIFORM = "A = C, the uniform causal mean, at beta = 0: see rmt.laws.averages"
-MOST_RANKS = 8
 _LIFT = (
     0.4  # by how much more values of A stand above the largest of A - C of the same draw: the noise lifts the last rung
 )
@@ -124,11 +125,9 @@ def _about(value: float, band: tuple[float, float], statistic: Statistic = "medi
 
 
 def _refused(reason: str, removed: bool) -> Predictions:
-    refused = out_of_range(reason, source=LADDER)
     names = ["top_singular_value", "second_singular_value", "attention_stable_rank"]
     names += [] if removed else ["spectral_gap", "gap_ratio", "outlier_count"]
-    found: Predictions = dict.fromkeys(names, refused)
-    return found | {"singular_value": dict.fromkeys(range(1, MOST_RANKS + 1), refused)}
+    return values_out_of_range(names, reason, source=LADDER)
 
 
 @functools.lru_cache(maxsize=64)

@@ -7,8 +7,9 @@ import functools
 import numpy as np
 
 from rmt.laws.causal_centred import CentredCausalLaw
-from rmt.theorems.causal import MOST_RANKS, ROWS, Predictions
+from rmt.theorems.causal import ROWS, Predictions
 from rmt.theorems.prediction import (
+    MOST_RANKS,
     Approximation,
     Exact,
     Prediction,
@@ -16,6 +17,7 @@ from rmt.theorems.prediction import (
     absolute_band,
     out_of_range,
     relative_band,
+    values_out_of_range,
 )
 
 SOURCE = "derived: causal equations with a projected mean, see rmt.laws.causal_centred"
@@ -54,10 +56,7 @@ def causal_centred_predictions(
     if head_dim is not None and head_dim < 32 and beta > 0.85:
         reason = reason or f"head_dim = {head_dim}, beta = {beta:g}: calibrated for head_dim >= 32 above beta .85"
     if reason:
-        refused = out_of_range(reason, source=SOURCE)
-        return (
-            found | dict.fromkeys(names, refused) | {"singular_value": dict.fromkeys(range(1, MOST_RANKS + 1), refused)}
-        )
+        return found | values_out_of_range(names, reason, source=SOURCE)
     ranks = {rank: _value(law, rank) for rank in range(1, MOST_RANKS + 1)}
     first, second = (float(law.top_value(rank)) for rank in (1, 2))
     stable = total / first**2

@@ -14,10 +14,11 @@ from scipy.interpolate import PchipInterpolator
 
 from rmt.laws.averages import ladder_values
 from rmt.laws.causal import CausalLaw, expected_outliers, phase_shift
-from rmt.theorems.causal import MOST_RANKS, ROWS, Predictions
+from rmt.theorems.causal import ROWS, Predictions
 from rmt.theorems.layer import layer
 from rmt.theorems.light_weights import LightWeights
 from rmt.theorems.prediction import (
+    MOST_RANKS,
     Approximation,
     Exact,
     Prediction,
@@ -25,6 +26,7 @@ from rmt.theorems.prediction import (
     absolute_band,
     out_of_range,
     relative_band,
+    values_out_of_range,
 )
 
 SOURCE = "derived: ladder of the causal mean, lengthened by the noise, see rmt.theorems.causal_ladder"
@@ -49,14 +51,9 @@ def ladder_predictions(n: int, beta: float, *, head_dim: int | None = None, vari
     names = ["top_singular_value", "second_singular_value", "spectral_gap", "gap_ratio", "outlier_count"]
     reason = law.validity or (f"n = {n}: summed up to {_LARGEST:g} tokens" if n > _LARGEST else "")
     if reason:
-        refused = out_of_range(reason, source=SOURCE)
-        found: Predictions = dict.fromkeys(names, refused)
-        return found | {
-            "attention_stable_rank": refused,
-            "singular_value": dict.fromkeys(range(1, MOST_RANKS + 1), refused),
-        }
+        return values_out_of_range([*names, "attention_stable_rank"], reason, source=SOURCE)
     squared = law.frobenius_norm_squared
-    found = {
+    found: Predictions = {
         "frobenius_norm_squared": Exact(
             value=squared,
             band=relative_band(squared, 0.03 if variant == "plain" else 0.05),

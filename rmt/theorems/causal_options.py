@@ -12,10 +12,17 @@ from scipy.optimize import brentq
 
 from rmt.laws.few_keys import row_variances
 from rmt.laws.law import Array
-from rmt.theorems.causal import MOST_RANKS, Predictions, causal_predictions
+from rmt.theorems.causal import Predictions, causal_predictions
 from rmt.theorems.causal_ladder import ladder_predictions
 from rmt.theorems.layer import layer
-from rmt.theorems.prediction import Approximation, Exact, Prediction, out_of_range, relative_band
+from rmt.theorems.prediction import (
+    Approximation,
+    Exact,
+    Prediction,
+    out_of_range,
+    relative_band,
+    values_out_of_range,
+)
 
 SOURCE = "derived: causal ladder at equal variance, see rmt.theorems.causal_options"
 ROWS = "derived: exact average over rows, see rmt.laws.few_keys"
@@ -73,9 +80,7 @@ def causal_option_predictions(
     if weights is not None and weights.equal_beta > 1:
         reason = f"weights as spread as at beta = {weights.equal_beta:.3g}: calibrated up to 1"
     if reason or weights is None:
-        refused = out_of_range(reason, source=SOURCE)
-        ranks = dict.fromkeys(range(1, MOST_RANKS + 1), refused)
-        return {**dict.fromkeys((*_NAMES, "frobenius_norm_squared"), refused), "singular_value": ranks}
+        return values_out_of_range((*_NAMES, "frobenius_norm_squared"), reason, source=SOURCE)
     b = weights.equal_beta
     if equations:
         model = "iid" if head_dim is None else "keyquery"

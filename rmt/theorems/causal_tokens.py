@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from rmt.theorems.causal import MOST_RANKS, causal_law
-from rmt.theorems.prediction import Approximation, Prediction, out_of_range, relative_band
+from rmt.theorems.causal import causal_law
+from rmt.theorems.prediction import MOST_RANKS, Approximation, Prediction, out_of_range, relative_band
 
 SOURCE = "derived: ladder times Gaussian factors, see rmt.theorems.causal_tokens"
 RANGE = "beta <= 1, n >= 64, head_dim >= 16, widths >= 32"

@@ -14,9 +14,9 @@ import scipy.special
 from rmt.laws.hermite import HermiteLaw
 from rmt.laws.lognormal_softmax import effective_variance, softmax_moment
 from rmt.theorems.light_weights import LightWeights
+from rmt.theorems.prediction import MOST_RANKS
 
 _NODES = 32
-MOST_RANKS = 8
 
 
 @dataclasses.dataclass(frozen=True)

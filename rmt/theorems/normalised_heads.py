@@ -9,9 +9,8 @@ import numpy as np
 
 from rmt.laws.normalised_heads import qk_norm_law
 from rmt.laws.piece_law import PieceLaw
-from rmt.theorems.layer import MOST_RANKS
 from rmt.theorems.outlier_and_bulk import Errors, OutlierAndBulk, Predictions
-from rmt.theorems.prediction import out_of_range
+from rmt.theorems.prediction import MOST_RANKS, values_out_of_range
 
 SOURCE = "derived, see rmt.laws.normalised_heads"
 VALIDITY = "n >= 300, beta <= 1, head_dim >= 8"
@@ -34,10 +33,8 @@ def qk_norm_predictions(
     )
     reason = next((text for broken, text in limits if broken), "")
     if reason:
-        refused = out_of_range(reason, source=SOURCE)
         names = (*NAMES, "spectral_gap") if not removed else NAMES
-        found: Predictions = dict.fromkeys(names, refused)
-        return found | {"singular_value": dict.fromkeys(range(1, MOST_RANKS + 1), refused)}
+        return values_out_of_range(names, reason, source=SOURCE)
     law = _law(n, head_dim, float(beta))
     model = OutlierAndBulk(
         n=n,

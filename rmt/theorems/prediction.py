@@ -13,11 +13,12 @@ into a point: it is the precision at which the statement is worth checking.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias, get_args
 
 __all__ = [
+    "MOST_RANKS",
     "Approximation",
     "Bound",
     "Exact",
@@ -29,6 +30,7 @@ __all__ = [
     "absolute_band",
     "out_of_range",
     "relative_band",
+    "values_out_of_range",
 ]
 
 Statistic: TypeAlias = Literal["mean", "median"]
@@ -175,6 +177,7 @@ class SpectrumTends:
 
 
 Prediction: TypeAlias = Exact | Limit | Approximation | PowerLaw | Bound | SpectrumTends
+MOST_RANKS = 8  # leading singular values that are predicted
 Predictions: TypeAlias = dict[str, Prediction | Mapping[int, Prediction]]  # by quantity, or by quantity and rank
 
 
@@ -183,6 +186,12 @@ def out_of_range(
 ) -> Approximation:
     """A prediction that gives no number; `rule` says the offending value, the rule and, if there is one, the remedy."""
     return Approximation(value=None, source=source, validity=rule, statistic=statistic, standing=standing)
+
+
+def values_out_of_range(names: Iterable[str], rule: str, *, source: str) -> Predictions:
+    """The quantities `names` of a matrix, and its leading singular values by rank, none of which gets a number."""
+    refused = out_of_range(rule, source=source)
+    return {**dict.fromkeys(names, refused), "singular_value": dict.fromkeys(range(1, MOST_RANKS + 1), refused)}
 
 
 def relative_band(value: float, fraction: float) -> tuple[float, float]:

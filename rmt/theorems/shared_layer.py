@@ -9,9 +9,9 @@ import numpy as np
 
 from rmt.laws.shared_tokens import SharedTokensLaw
 from rmt.laws.types import chi_square_types
-from rmt.theorems.layer import MOST_RANKS, Layer
+from rmt.theorems.layer import Layer
 from rmt.theorems.outlier_and_bulk import Errors, OutlierAndBulk, Predictions
-from rmt.theorems.prediction import out_of_range
+from rmt.theorems.prediction import MOST_RANKS, values_out_of_range
 from rmt.theorems.shared_scales import Comparison, comparison
 
 SOURCE = "hayase2025; derived, see rmt.laws.shared_tokens"
@@ -61,9 +61,7 @@ def shared_predictions(
         law = _law(n, float(beta), seen)
         reason = law.validity
     if reason or law is None or seen is None:
-        refused = out_of_range(reason, source=SOURCE)
-        found: Predictions = dict.fromkeys(names, refused)
-        return found | {"singular_value": dict.fromkeys(range(1, MOST_RANKS + 1), refused)}
+        return values_out_of_range(names, reason, source=SOURCE)
     model = OutlierAndBulk(
         n=n,
         variance=law.top.pieces.second_moment,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from rmt.theorems.layer import MOST_RANKS, Layer
+from rmt.theorems.layer import Layer
 from rmt.theorems.outlier_and_bulk import Errors, OutlierAndBulk, Predictions
-from rmt.theorems.prediction import out_of_range
+from rmt.theorems.prediction import values_out_of_range
 
 SOURCE = "derived, see rmt.theorems.sinks"
 
@@ -22,11 +22,9 @@ def sink_predictions(layer: Layer, sink: float, *, removed: bool, widths: tuple[
     """
     reason = layer.limits()
     if reason:
-        refused = out_of_range(reason, source=SOURCE)
         names = ["frobenius_norm_squared", "top_singular_value", "second_singular_value", "gap_ratio"]
         names += ["attention_stable_rank"] if removed else ["attention_stable_rank", "spectral_gap"]
-        found: Predictions = dict.fromkeys(names, refused)
-        return found | {"singular_value": dict.fromkeys(range(1, MOST_RANKS + 1), refused)}
+        return values_out_of_range(names, reason, source=SOURCE)
     types, weights = layer.temperatures
     shares = [1 / (1 + math.exp(min(sink - layer.beta**2 * r / 2, 700.0)) / layer.n) for r in types]
     level = math.sqrt(sum(w * rho**2 for w, rho in zip(weights, shares, strict=True)))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from rmt.theorems.layer import MOST_RANKS, Layer
+from rmt.theorems.layer import Layer
 from rmt.theorems.prediction import (
+    MOST_RANKS,
     Approximation,
     Exact,
     Prediction,
@@ -14,6 +15,7 @@ from rmt.theorems.prediction import (
     absolute_band,
     out_of_range,
     relative_band,
+    values_out_of_range,
 )
 
 SOURCE = "nait-saada2024; derived, see rmt.laws.hermite"
@@ -45,9 +47,7 @@ def matrix_predictions(layer: Layer, *, removed: bool) -> Predictions:
         return found | (_removed(layer) if removed else _kept(layer))
     names = ["top_singular_value", "second_singular_value", "gap_ratio", "attention_stable_rank"]
     names += [] if removed else ["spectral_gap"]
-    refused = out_of_range(reason, source=SOURCE)
-    ranks = {rank: refused for rank in range(1, MOST_RANKS + 1)}
-    return found | dict.fromkeys(names, refused) | {"singular_value": ranks}
+    return found | values_out_of_range(names, reason, source=SOURCE)
 
 
 def _row_averages(layer: Layer, removed: bool) -> Predictions:
